@@ -8,11 +8,18 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
-from discriminant.errors import LibraryMissingError, OptionError, ShapeError
+from discriminant.errors import (
+    InfiniteValueError,
+    LibraryMissingError,
+    MissingValueError,
+    OptionError,
+    ShapeError,
+)
 from discriminant.lectures import asset, script_of
 from discriminant.report import html as report
 
@@ -56,26 +63,46 @@ def boundary_widget(
     """
     if model not in MODELS:
         raise OptionError.of("model", model, "'lda', 'qda' or 'rda'")
-    table = np.asarray(X, dtype=float)
+    options: dict[str, Any] = {"pooling": pooling, "shrinkage": shrinkage}
+    for option, value in options.items():
+        if not isinstance(value, Real) or isinstance(value, bool) or not 0 <= value <= 1:
+            raise OptionError.of(option, value, "a number from 0 to 1")
+    try:
+        table = np.asarray(X, dtype=float)
+    except (TypeError, ValueError):
+        raise OptionError.of("X", type(X).__name__, "numeric features only") from None
     if table.ndim != 2:
         raise ShapeError.not_two_dimensional(table.ndim)
     n, d = table.shape
+    names = [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(d)])]
+    bad = np.argwhere(~np.isfinite(table))
+    if len(bad):
+        row, column = bad[0].tolist()
+        if np.isnan(table[row, column]):
+            raise MissingValueError.of_cell(row=row, column=names[column])
+        raise InfiniteValueError.of_cell(row=row, column=names[column])
     labels, codes = np.unique(np.asarray(y), return_inverse=True)
     if len(codes) != n:
         raise ShapeError.of_truth(rows=n, labels=len(codes))
     if n > MOST_ROWS or d < 2 or not 2 <= len(labels) <= MOST_CLASSES:
         raise ShapeError.of_widget(rows=n, features=d, classes=len(labels), most=MOST_ROWS)
-    names = [str(name) for name in getattr(X, "columns", [f"x{j}" for j in range(d)])]
-    return _widget_class()(
+    positions: list[Any] = list(axes)
+    if len(positions) != 2 or any(
+        not isinstance(j, Integral) or isinstance(j, bool) or not 0 <= j < d for j in positions
+    ):
+        raise OptionError.of("axes", axes, f"two positions of features, from 0 to {d - 1}")
+    widget = _widget_class()(
         rows=table.tolist(),
         codes=codes.tolist(),
         labels=[str(label) for label in labels],
         features=names,
         model=model,
-        pooling=pooling,
-        shrinkage=shrinkage,
-        axes=list(axes),
+        pooling=float(pooling),
+        shrinkage=float(shrinkage),
+        axes=[int(j) for j in axes],
     )
+    widget.own_labels = labels
+    return widget
 
 
 def script() -> str:
@@ -118,13 +145,14 @@ def _widget_class() -> Any:
         shrinkage: Any = traitlets.Float(0.0, min=0, max=1).tag(sync=True)
         axes: Any = traitlets.List([0, 1], minlen=2, maxlen=2).tag(sync=True)
         numbers: Any = traitlets.Dict().tag(sync=True)
+        own_labels: Any = None  # the labels as in `y`; `labels` are their texts
 
         def estimator(self) -> Any:
             """Return the model that is shown, fitted to the rows as they are now."""
             from discriminant.estimators.gaussian.lda_qda import LDA, QDA
             from discriminant.estimators.gaussian.rda import RDA
 
-            rows, labels = np.array(self.rows), np.array(self.labels)[self.codes]
+            rows, labels = np.array(self.rows), self.own_labels[self.codes]
             if self.model == "rda":
                 return RDA(pooling=self.pooling, shrinkage=self.shrinkage).fit(rows, labels)
             return {"lda": LDA, "qda": QDA}[self.model](shrinkage=self.shrinkage).fit(rows, labels)

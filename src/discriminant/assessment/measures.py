@@ -525,8 +525,8 @@ class _Vector(Protocol):
 class MeasureAttributes:
     """The registered measures as attributes of a tally.
 
-    The annotations are for type checkers only: the loop below adds the attributes, including
-    attributes of measures without an annotation.
+    The loop below adds an attribute for every registered measure. The annotations are for type
+    checkers; a measure without one has an attribute, too.
     """
 
     __slots__ = ()

@@ -235,7 +235,7 @@ class Progress:
             self.session.log(what)
 
     def _step(self, what: str, done: int, of: int) -> str:
-        """Return a line on a step, with an estimate of the time left from the steps completed."""
+        """Return the progress message of a step, with an estimate of the time left."""
         if not done:
             self._started = time.monotonic()
             return f"[1/{of}] {what}"

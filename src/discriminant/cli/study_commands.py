@@ -180,6 +180,9 @@ def _check_request(source: tuple[str, ...], options: dict[str, Any]) -> None:
         if name not in names:
             raise StudyError.not_compared(name, names)
         candidates = named
+    can_marginalise = (getattr(model.make(), "can_marginalise", False) for model in candidates)
+    if options["missing"] == "marginal" and not any(can_marginalise):
+        raise StudyError.not_gaussian()
     weighs = any(options.get(option) is not None for option in ("cost", "reject"))
     if not weighs and (name is not None or options["by"] == "error"):
         return

@@ -230,7 +230,7 @@ def _restore(stored: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CheckpointedSource:
-    """A source that stores its finished sums; the fingerprint of the rows identifies a sum."""
+    """A source that stores each completed sum on disk, under the fingerprint of the rows summed."""
 
     source: PartitionedSource
     journal: Journal

@@ -21,7 +21,7 @@ from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.moments.summary_base import Reading, Summary
 from discriminant.table.basis import ExpandedFeatures
-from discriminant.table.blocks import Floats, Schema
+from discriminant.table.blocks import Floats, Places, Schema
 from discriminant.table.encoding import LevelNotInPlan
 from discriminant.table.memory import Table
 from discriminant.table.partitioned_source import (
@@ -29,6 +29,7 @@ from discriminant.table.partitioned_source import (
     PartitionedSource,
     ReadPlan,
     ReweightClasses,
+    SelectFeatures,
 )
 
 S = TypeVar("S", bound=Summary)
@@ -113,6 +114,17 @@ class PartitionedTable:
         if self.moments.detail != "pooled":
             return replace(table, moments=self.moments.scale(factors))
         return table._with_pooled_moments(self.moments.anchor)
+
+    def select(self, places: Places) -> PartitionedTable:
+        """Return the table with the given features, in that order."""
+        schema = replace(self.schema, features=tuple(self.schema.features[j] for j in places))
+        return replace(
+            self,
+            schema=schema,
+            plan=self.plan.with_transforms(SelectFeatures(places)),
+            row_sample=self.row_sample.map(lambda table: table.select(places)),
+            moments=self.moments.select(places.tolist()),
+        )
 
     def expand(self, basis: Any) -> PartitionedTable:
         """Return the table with its features expanded in a basis, after one pass over the rows."""

@@ -171,8 +171,8 @@ def _is_short(parts: Sequence[FilePart]) -> bool:
 def _lines(sample: PartSample, *, columns: Sequence[str]) -> list[Any]:
     """Return some lines at each position of a part.
 
-    All lines are returned if the positions are close together, or if one lies within a quoted
-    field.
+    If a position lies within a quoted field, or if the positions in the part are close together,
+    all lines of the part are returned.
     """
     part, rows, positions = sample
     assert isinstance(part, CsvPart | JsonPart)

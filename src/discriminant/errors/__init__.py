@@ -46,6 +46,7 @@ from discriminant.errors.fitting import (
     ClassWeightError as ClassWeightError,
     CodeError as CodeError,
     CouplingWarning as CouplingWarning,
+    DecompositionError as DecompositionError,
     HierarchyError as HierarchyError,
     InferenceError as InferenceError,
     LabelSetError as LabelSetError,

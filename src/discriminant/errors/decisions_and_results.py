@@ -693,6 +693,10 @@ class StudyError(InputError):
         "default models are compared."
     )
 
+    left_out = template("name, reason")(
+        "Model '{name}' could not be compared: {reason} Choose another model."
+    )
+
     not_compared = template("name, known")(
         "Model '{name}' was not compared. The compared models are {known:names 20}: choose one "
         "of them, or compare again with it."

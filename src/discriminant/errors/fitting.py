@@ -950,3 +950,13 @@ class PrecisionLostError(DiscriminantError, ArithmeticError):
             f"{max(digits, 0):.1f} correct digits left, since the remaining rows vary far less "
             "than the removed ones. Read the remaining rows again instead."
         )
+
+
+class DecompositionError(DiscriminantError, ArithmeticError):
+    """A matrix decomposition did not converge."""
+
+    of_svd = template("rows, columns")(
+        "The singular value decomposition of a matrix of {rows:,} by {columns:,} did not converge, "
+        "because its columns are nearly collinear or of very different scales. Leave out redundant "
+        "columns, or standardise the columns."
+    )

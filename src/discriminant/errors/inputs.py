@@ -858,6 +858,12 @@ class FormulaError(InputError):
         "levels, or leave the column out."
     )
 
+    many_column_levels = template("column, levels, limit")(
+        "Column '{column}' in the formula has {levels:,} levels; the limit is {limit:,} "
+        "(max_levels). Leave the column out (- {column}), merge rare levels, or write C({column}) "
+        "to use every level."
+    )
+
     no_level = template("expression, level, levels")(
         "'{expression}' in the formula: no row has the reference level '{level}'. The levels are "
         "{levels:names 20}."

@@ -341,7 +341,7 @@ def _require_probabilities(classifier: ClassifierExpressions, name: str) -> None
 
 
 def _decision(model: Any, x: Expression) -> ClassifierExpressions:
-    """Return the expressions of Decision: posteriors under its priors, and least-cost class."""
+    """Return expressions for a `Decision`: posteriors with its priors, and the least-cost class."""
     classifier = classifier_expressions(model.estimator_, x)
     _require_probabilities(classifier, class_name(model.estimator_))
     if model.prior is not None:

@@ -135,7 +135,7 @@ class HeldOutReading:
     def _ranking_scores(
         self, scorers: Sequence[Scorer | None], folds: list[tuple[int, Block]]
     ) -> Floats | None:
-        """Return the (n, K) scores by which rows are ranked, or None if these are the posteriors.
+        """Return the (n, K) scores by which rows are ranked; None means by their posteriors.
 
         Scores are used only if the models of all folds have a method `scores`.
         """

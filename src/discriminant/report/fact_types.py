@@ -128,7 +128,7 @@ class BestSingleFacts(TypedDict):
     label: str
     error: float | None
     log_loss: float | None
-    ratio: float | None  # its corrected log loss divided by that of the selected model
+    ratio: float | None  # its log loss divided by that of the pool, both as in `models`
     text: str  # one sentence
 
 
@@ -204,6 +204,7 @@ class RegionsFacts(TypedDict):
     across: int  # number of cells of a line
     up: int  # number of lines, the lowest first
     codes: str  # one character for each cell, line by line: "A" is class 0, ...
+    outside: NotRequired[int]  # number of points outside the frame
 
 
 class TestFacts(TypedDict):
@@ -270,6 +271,7 @@ class StripFacts(TypedDict):
     d: float  # |difference of the means| / pooled standard deviation
     edges: list[float]  # (B + 1,) edges of the bins
     values: list[float]  # (B,) value of each bin, if the feature has few values; else empty
+    beyond: NotRequired[list[bool]]  # (2,) whether the first and last bin hold values beyond them
     counts: list[list[float]]  # (2, B) weight of each class in each bin
     means: list[float]  # (2,) class means
     bins: str  # one character for each point of the discriminant space: "A" is bin 0, ...
@@ -364,6 +366,7 @@ class CardFacts(TypedDict):
     note: str
     edges: list[float]  # (B + 1,) edges of the bins of a numeric column; empty for a category
     values: list[float]  # (B,) value of each bin, if a column has few values; else empty
+    beyond: NotRequired[list[bool]]  # (2,) whether the first and last bin hold values beyond them
     levels: list[str]  # (B,) levels of a category; empty for a numeric column
     counts: list[list[float]]  # (K, B) weight of each class in each bin or level
     explained: float | None  # share of its variation that is between the classes, 0 to 1
@@ -462,6 +465,7 @@ class DecisionFacts(TypedDict):
     risk_coverage: dict[str, Any]  # coverage, risk, area
     unequal: NotRequired[list[UnequalCostFacts]]  # decisions if missing a class costs more
     drawn: NotRequired[str]  # sentence on the sample, if not all rows are in `held`
+    repeated: NotRequired[str]  # sentence on the counts, if the folds are repeated
 
 
 class CoefficientFacts(TypedDict):

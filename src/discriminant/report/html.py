@@ -34,7 +34,6 @@ from discriminant.assessment.printed_results import format_bytes
 from discriminant.report import format, svg
 from discriminant.report.fact_types import (
     CheckFacts,
-    DecisionFacts,
     Facts,
     FindingFacts,
     ModelFacts,
@@ -60,8 +59,10 @@ from discriminant.report.svg import (
 from discriminant.report.verdict import (
     SHORT_RULES,
     baseline_log_loss,
+    guess_cost,
     other_reasons,
     selected,
+    shown_comparison,
     verdict_of,
     warning_checks,
 )
@@ -90,6 +91,7 @@ def render(facts: Facts) -> str:
     str
         A complete HTML document.
     """
+    facts = Facts(**{**facts, "comparison": shown_comparison(facts)})
     codes = {row["label"]: k for k, row in enumerate(facts["read"]["classes"])}
     return framed(
         "template.html",
@@ -451,19 +453,6 @@ def wilson_interval(rate: float | None, rows: float) -> str:
         return "–"
     low, high = (float(end) for end in wilson((np.array(rate * rows), np.array(rows))))
     return f"{format.percent(low, 0)} to {format.percent(high, 0)}"
-
-
-def guess_cost(decision: DecisionFacts) -> float:
-    """Return the mean cost of the best constant decision, the same for all rows.
-
-    >>> rows = [[6.0, 1.0], [0.0, 3.0]]
-    >>> guess_cost({"confusion": rows, "cost": [[0, 1], [1, 0]], "reject": None})
-    0.4
-    """
-    rows = np.array(decision["confusion"]).sum(axis=0)
-    costs = np.array(decision["cost"]) @ rows / rows.sum()
-    reject = decision["reject"]
-    return float(min(costs.min(), np.inf if reject is None else reject))
 
 
 def after_level(text: str) -> str:

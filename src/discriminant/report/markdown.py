@@ -31,6 +31,7 @@ from discriminant.report.format import (
     whole,
 )
 from discriminant.report.overview import in_short
+from discriminant.report.verdict import shown_comparison
 
 _MARKUP = frozenset("\\`*_[]<>#!|&~$^@")
 _MAX_ROWS = 30  # largest number of rows of a table
@@ -42,7 +43,7 @@ def to_markdown(facts: Facts) -> str:
         f"# {escape_name(facts['title'])}",
         *(escape_sentence(line) for line in in_short(facts)),
     ]
-    parts += _read(facts["read"]) + _comparison(facts["comparison"])
+    parts += _read(facts["read"]) + _comparison(shown_comparison(facts))
     if "space" in facts:
         parts += _space(facts["space"])
     if "decision" in facts:
@@ -258,6 +259,7 @@ def _decision(decision: DecisionFacts) -> list[str]:
     return [
         "## Decisions",
         *([decision["drawn"]] if "drawn" in decision else []),
+        *([decision["repeated"]] if "repeated" in decision else []),
         f"Decided: {percent(decision['coverage'])} of {what}. "
         f"Wrong: {percent(decision['error'])} of {what} decided. {cost}",
         "" if wide else table(head, rows),

@@ -11,6 +11,7 @@ from discriminant.report.fact_types import DecisionFacts, Facts
 from discriminant.report.format import loss, number, percent, quoted, share, shown
 from discriminant.report.verdict import (
     baseline_log_loss,
+    cost_headline,
     headline,
     selected,
     verdict_of,
@@ -22,8 +23,16 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
     one, baseline = headline(facts), facts["comparison"]["baseline"]
     weighted = "weighted " if facts["read"]["weighted"] else ""
     corrected = ", corrected for the selection" if one.corrected else ""
+    costs = cost_headline(facts)
     figures = [
         {
+            "value": number(costs.cost),
+            "name": f"mean cost {costs.per} of the decisions at the given costs",
+            "note": f"error: {costs.errors}",
+            "guess": f"guessing: {number(costs.guess)}",
+        }
+        if costs is not None
+        else {
             "value": percent(one.error),
             "name": f"{weighted}error on held-out rows{corrected}",
             "note": _interval(one.error_low, one.error_high, percent),
@@ -70,11 +79,14 @@ def in_short(facts: Facts) -> list[str]:
 def result(facts: Facts) -> list[str]:
     """Return sentences on the model, costs, rejected rows and the best single model."""
     lines = [_result(facts), *_worth(facts)]
+    costs = cost_headline(facts)
+    if costs is not None:
+        lines.insert(
+            1,
+            f"With the given costs, decisions cost {costs.compared} for guessing (the best single "
+            f"decision for all rows). The error is {costs.errors}.",
+        )
     decision = facts.get("decision")
-    if decision is not None and decision["costs_given"]:
-        per = "a weight of 100" if decision["weighted"] else "100 rows"
-        cost = number(100 * (decision["mean_cost"] or 0.0))
-        lines.append(f"With the given costs, decisions cost {cost} per {per} on average.")
     rejected = 0.0 if decision is None else _rejected_share(decision)
     if decision is not None and (decision["reject"] is not None or rejected > 0):
         verb = "is" if decision["weighted"] else "are"
@@ -127,15 +139,24 @@ def _recall_sentence(rare: dict[str, Any]) -> str:
 def _result(facts: Facts) -> str:
     model, count = selected(facts), len(facts["comparison"]["models"])
     name = quoted(model["label"])
-    subject = f"{name} was selected among {count} models" if count > 1 else f"The model is {name}"
+    if count > 1 and _requested(facts):
+        subject = f"{name} was used as requested ({count} models were compared)"
+    elif count > 1:
+        subject = f"{name} was selected among {count} models"
+    else:
+        subject = f"The model is {name}"
     wrong = "none" if model["error"] == 0 else percent(model["error"])
+    equal = "" if cost_headline(facts) is None else "with equal costs "
+    sentence = f"{subject}; {equal}it misclassified {wrong} of {_rows(facts)} that were held out"
     one = facts["comparison"].get("headline")
     if one is None or percent(one["error"]) == percent(model["error"]):
-        return f"{subject}; it misclassified {wrong} of {_rows(facts)} that were held out."
-    return (
-        f"{subject}; it misclassified {wrong} of {_rows(facts)} that were held out, or "
-        f"{percent(one['error'])} when corrected for the selection."
-    )
+        return f"{sentence}."
+    return f"{sentence}, or {percent(one['error'])} when corrected for the selection."
+
+
+def _requested(facts: Facts) -> bool:
+    """Whether the user named the model of the report."""
+    return "was selected as requested" in facts["comparison"]["why"]
 
 
 def _worth(facts: Facts) -> list[str]:
@@ -150,10 +171,17 @@ def _worth(facts: Facts) -> list[str]:
         return []
     error = f"{percent(one.error)} against {percent(baseline)}"
     log_loss = f"{loss(one.log_loss)} against {loss(baseline_log_loss(facts))}"
+    costs = cost_headline(facts) is not None
     if one.error < baseline:
+        subject = "With equal costs, it" if costs else "It"
         return [
-            f"It is better than guessing: by its error ({error}) and by the log loss of its "
+            f"{subject} is better than guessing: by its error ({error}) and by the log loss of its "
             f"probabilities ({log_loss})."
+        ]
+    if costs:
+        return [
+            f"With equal costs, its decisions are no better than guessing (error {error}), but its "
+            f"probabilities are (log loss {log_loss})."
         ]
     return [
         f"Its decisions are no better than guessing (error {error}), but its probabilities are "

@@ -1,8 +1,8 @@
 """The figures of the report page as SVG: elements, scales, axes, markers and charts.
 
 A figure has a `viewBox` 480 units wide, so that it scales to any screen; the style sheet enlarges
-its text on a phone. Colours are set by the style sheet: `k0`..`k7` are the colours of classes, and
-`s0`..`s7` their markers, so that classes are distinguishable without colour. All text is escaped.
+its text on a phone. Colours are set by the style sheet: `k0`..`k11` are the colours of classes, and
+`s0`..`s11` their markers, so that classes are distinguishable without colour. All text is escaped.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from discriminant.table.blocks import Floats
 
 TickFormat = Callable[[float], str]
 WIDTH = 480.0
-COLOURS = 8
+COLOURS = 12
 
 # Paths around (0, 0) that look about equally large.
 SHAPES = (
@@ -49,7 +49,14 @@ SHAPES = (
     "M0 4L3.8-2.7H-3.8Z",
     "M-3.7-2L-2-3.7 0-1.7 2-3.7 3.7-2 1.7 0 3.7 2 2 3.7 0 1.7-2 3.7-3.7 2-1.7 0Z",
     "M0-4.2L4-1.3 2.5 3.4H-2.5L-4-1.3Z",
+    "M4 0L-2.7 3.8V-3.8Z",
+    "M0-4.8L1.3-1.6 4.6-1.5 2 .6 2.9 3.8 0 2-2.9 3.8-2 .6-4.6-1.5-1.3-1.6Z",
+    "M-4 0L2.7 3.8V-3.8Z",
+    "M-1.6-4.4H1.6V4.4H-1.6Z",
 )
+
+# Arrows whose tip is at (0, 0): left, right, up and down.
+ARROWS = ("M0 0L7-3.4V3.4Z", "M0 0L-7-3.4V3.4Z", "M0 0L3.4 7H-3.4Z", "M0 0L3.4-7H-3.4Z")
 
 
 class Svg(str):
@@ -126,6 +133,7 @@ def mark(at: tuple[float, float], code: int, kind: str = "") -> Svg:
 def symbols() -> Svg:
     """Return the marker shapes that `mark` refers to; they are needed once per page."""
     parts = [element("path", id=f"s{i}", d=d) for i, d in enumerate(SHAPES)]
+    parts += [element("path", id=f"out{i}", d=d) for i, d in enumerate(ARROWS)]
     return element("svg", element("defs", *parts), width=0, height=0, aria_hidden="true")
 
 
@@ -440,13 +448,16 @@ def _plane(space: SpaceFacts) -> Svg:
     parts.append(element("g", *axis_across(across, _TOP, foot), class_="ticks-across"))
     parts.append(element("g", *axis_up(up, _LEFT, _RIGHT), class_="ticks-up"))
     decided = space.get("decided", space["codes"])
+    box = (_LEFT, _RIGHT, _TOP, foot)
     dots = [
-        mark((across(point[i]), up(point[j])), code, "missed" if decided[row] != code else "")
+        _dot((across(point[i]), up(point[j])), code, "missed" if decided[row] != code else "", box)
         for row, (point, code) in enumerate(zip(space["points"], space["codes"], strict=True))
     ]
     parts.append(element("g", *dots, class_="points"))
     ellipses = [_ellipse(ellipse, (i, j), across, up) for ellipse in space["ellipses"]]
-    parts.append(element("g", *ellipses, class_="ellipses"))
+    inside = {"x": _LEFT, "y": _TOP, "width": _RIGHT - _LEFT, "height": foot - _TOP}
+    parts.append(element("clipPath", element("rect", **inside), id="plane"))
+    parts.append(element("g", *ellipses, class_="ellipses", clip_path="url(#plane)"))
     parts.append(element("g", *_names(space, (i, j), across, up), class_="names"))
     parts.append(text(((_LEFT + _RIGHT) / 2, foot + 36), space["axes"][i], "middle", "axis across"))
     parts.append(text((_LEFT, _TOP - 9), space["axes"][j], kind="axis up"))
@@ -454,6 +465,16 @@ def _plane(space: SpaceFacts) -> Svg:
     drawing = figure("space", foot + 46, *parts, title=title)
     frame = f"{_LEFT:g} {_RIGHT:g} {_TOP:g} {foot:.1f}"
     return Svg(drawing.replace("<svg ", f'<svg data-box="{frame}" ', 1))
+
+
+def _dot(at: tuple[float, float], code: int, kind: str, box: tuple[float, ...]) -> Svg:
+    """Return the marker of a row, or an arrow at the border for a row outside the plot."""
+    x, y = min(max(at[0], box[0]), box[1]), min(max(at[1], box[2]), box[3])
+    if abs(x - at[0]) <= 0.5 and abs(y - at[1]) <= 0.5:
+        return mark(at, code, kind)
+    across, up = abs(x - at[0]), abs(y - at[1])
+    side = (0 if at[0] < x else 1) if across >= up else (2 if at[1] < y else 3)
+    return element("use", href=f"#out{side}", x=x, y=y, class_=f"{colour(code)} {kind}".strip())
 
 
 def _scales(region: RegionsFacts) -> tuple[Scale, Scale]:
@@ -508,7 +529,14 @@ def _names(space: SpaceFacts, pair: tuple[int, int], across: Scale, up: Scale) -
     if len(space["labels"]) > _NAMED:
         return [
             name_text(
-                (across(mean[i]), up(mean[j]) + 5), label, "middle", f"mean {colour(k)}", longest=8
+                (
+                    min(max(across(mean[i]), _LEFT), _RIGHT),
+                    min(max(up(mean[j]), _TOP), up.start) + 5,
+                ),
+                label,
+                "middle",
+                f"mean {colour(k)}",
+                longest=8,
             )
             for k, (mean, label) in enumerate(zip(space["means"], space["labels"], strict=True))
         ]
@@ -520,7 +548,7 @@ def _names(space: SpaceFacts, pair: tuple[int, int], across: Scale, up: Scale) -
     positions: list[tuple[float, float]] = []
     names = []
     for k in order:
-        x, y = across(space["means"][k][i]), max(up(tops[k]) - 10, _TOP + 12)
+        x, y = across(space["means"][k][i]), min(max(up(tops[k]) - 10, _TOP + 12), up.start - 8)
         half_width = 4.5 * min(len(space["labels"][k]), 18)
         x = min(max(x, _LEFT + half_width), _RIGHT - half_width)
         while any(abs(x - a) < 60 and abs(y - b) < 16 for a, b in positions):
@@ -539,6 +567,7 @@ def _along(space: SpaceFacts) -> Svg:
     top = max(
         (max(count) / total for count, total in zip(counts, totals, strict=True)), default=1.0
     )
+    below, above = bins.get("beyond", _NOT_BEYOND)
     across = Scale(edges[0], edges[-1], _LEFT - 20, _RIGHT)
     up = Scale(0.0, 1.08 * top, 250.0, _EDGE)
     parts = axis_across(across, _EDGE, 250.0)
@@ -553,15 +582,22 @@ def _along(space: SpaceFacts) -> Svg:
         if edges[0] < border < edges[-1]:
             parts.append(line((across(border), _EDGE), (across(border), 250.0), "border"))
     for k, mean in enumerate(space["means"]):
-        parts.append(mark((across(mean[0]), 262.0 - 12), k, "mean-sign"))
-    parts.append(text(((_LEFT + _RIGHT) / 2, 288), "direction 1", "middle", "axis"))
+        parts.append(mark((across(min(max(mean[0], edges[0]), edges[-1])), 250.0), k, "mean-sign"))
+    ends = [
+        *([f"first bin ≤ {axis_number(edges[1])}"] if below else []),
+        *([f"last bin ≥ {axis_number(edges[-2])}"] if above else []),
+    ]
+    axis = f"direction 1 ({', '.join(ends)})" if ends else "direction 1"
+    parts.append(text(((_LEFT + _RIGHT) / 2, 288), axis, "middle", "axis"))
     decided, K = space.get("decided", space["codes"]), len(space["labels"])
     band = max(min(160.0 / K, 44.0), 6.0)
+    box = (across.start, across.stop, -math.inf, math.inf)
     dots = [
-        mark(
+        _dot(
             (across(point[0]), 300.0 + band * (code + 0.15 + 0.7 * (number * 0.618034 % 1.0))),
             code,
             "missed" if decided[row] != code else "",
+            box,
         )
         for row, (point, code, number) in enumerate(
             zip(space["points"], space["codes"], space["numbers"], strict=True)
@@ -595,7 +631,8 @@ def draw_strip(strip: StripFacts, codes: Sequence[int]) -> Svg:
         parts.append(line((x, middle), (x, middle + sign * _STRIP), f"at-mean {colour(code)}"))
     parts.append(line((10.0, middle), (width - 10.0, middle), "zero"))
     foot = middle + _STRIP + 4.0
-    parts += _number_ends(edges, across, foot + 14.0, strip["values"])
+    beyond = strip.get("beyond", _NOT_BEYOND)
+    parts += _number_ends(edges, across, foot + 14.0, strip["values"], beyond)
     for b in range(len(edges) - 1):
         left, right = across(edges[b]), across(edges[b + 1])
         cover = {"x": left, "y": 0.0, "width": right - left, "height": foot}
@@ -605,19 +642,32 @@ def draw_strip(strip: StripFacts, codes: Sequence[int]) -> Svg:
     return figure("strip", foot + 20.0, *parts, title=title)
 
 
+_NOT_BEYOND = (False, False)
+
+
 def _number_ends(
-    edges: Sequence[float], across: Scale, y: float, values: Sequence[float] = ()
+    edges: Sequence[float],
+    across: Scale,
+    y: float,
+    values: Sequence[float] = (),
+    beyond: Sequence[bool] = _NOT_BEYOND,
 ) -> list[Svg]:
-    """Return the labels of an axis: both ends and the middle, or a few of the given values."""
+    """Return the labels of an axis: both ends and the middle, or a few of the given values.
+
+    An end is marked with ≤ or ≥ if the outermost bin holds values beyond it.
+    """
     if values:
         every = -(-len(values) // 6)
         return [text((across(v), y), axis_number(v), "middle") for v in values[::every]]
     ends = [
-        (edges[0], "start"),
-        ((edges[0] + edges[-1]) / 2, "middle"),
-        (edges[-1], "end"),
+        (edges[0], "start", "≤ " if beyond[0] else ""),
+        ((edges[0] + edges[-1]) / 2, "middle", ""),
+        (edges[-1], "end", "≥ " if beyond[1] else ""),
     ]
-    return [text((across(value), y), axis_number(value), anchor) for value, anchor in ends]
+    return [
+        text((across(value), y), f"{sign}{axis_number(value)}", anchor)
+        for value, anchor, sign in ends
+    ]
 
 
 def draw_card(card: CardFacts) -> Svg:
@@ -644,7 +694,8 @@ def draw_card(card: CardFacts) -> Svg:
     parts.append(line((left, foot), (right, foot), "zero"))
     if card["edges"]:
         scale = Scale(card["edges"][0], card["edges"][-1], left, right)
-        parts += _number_ends(card["edges"], scale, foot + 17, card["values"])
+        beyond = card.get("beyond", _NOT_BEYOND)
+        parts += _number_ends(card["edges"], scale, foot + 17, card["values"], beyond)
     else:
         longest = max(int(width / 9), 3)
         parts += [
@@ -665,6 +716,11 @@ def bin_name(card: CardFacts | StripFacts, place: int) -> str:
     if card["values"]:
         return axis_number(card["values"][place])
     low, high = card["edges"][place : place + 2]
+    below, above = card.get("beyond", _NOT_BEYOND)
+    if below and place == 0:
+        return f"≤ {axis_number(high)}"
+    if above and place == len(card["edges"]) - 2:
+        return f"≥ {axis_number(low)}"
     return f"{axis_number(low)} to {axis_number(high)}"
 
 

@@ -19,7 +19,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discriminant.assessment.intervals import wilson
-from discriminant.report.fact_types import CheckFacts, Facts, ModelFacts, VerdictFacts
+from discriminant.report.fact_types import (
+    CheckFacts,
+    ComparisonFacts,
+    DecisionFacts,
+    Facts,
+    ModelFacts,
+    VerdictFacts,
+)
 from discriminant.report.format import (
     count_with_noun,
     loss,
@@ -88,6 +95,25 @@ def headline(facts: Facts) -> Headline:
     return Headline(model["error"], *ends, model["log_loss"], None, None, False)
 
 
+def shown_comparison(facts: Facts) -> ComparisonFacts:
+    """Return the comparison with one interval for the error of the selected model.
+
+    If the correction for the selection is too small to show, the interval at the top of the page
+    also replaces Wilson's interval in the table and in the figure.
+    """
+    comparison, one = facts["comparison"], facts["comparison"].get("headline")
+    if one is None or percent(one["error"]) != percent(one["error_raw"]):
+        return comparison
+    ends = headline(facts)
+    models = [
+        ModelFacts(**{**model, "error_low": ends.error_low, "error_high": ends.error_high})
+        if model["chosen"]
+        else model
+        for model in comparison["models"]
+    ]
+    return ComparisonFacts(**{**comparison, "models": models})
+
+
 def selected(facts: Facts) -> ModelFacts:
     """Return the selected model, or the first model if no model is selected."""
     models = facts["comparison"]["models"]
@@ -109,6 +135,54 @@ def baseline_log_loss(facts: Facts) -> float:
     return float(-(p @ np.log(p)))
 
 
+def guess_cost(decision: DecisionFacts) -> float:
+    """Return the mean cost of the best constant decision, the same for all rows.
+
+    >>> rows = [[6.0, 1.0], [0.0, 3.0]]
+    >>> guess_cost({"confusion": rows, "cost": [[0, 1], [1, 0]], "reject": None})
+    0.4
+    """
+    rows = np.array(decision["confusion"]).sum(axis=0)
+    costs = np.array(decision["cost"]) @ rows / rows.sum()
+    reject = decision["reject"]
+    return float(min(costs.min(), np.inf if reject is None else reject))
+
+
+class CostHeadline(NamedTuple):
+    """Mean costs of decisions at given costs, and their error with these and with equal costs."""
+
+    cost: float
+    guess: float  # of the best single decision for all rows
+    error: float | None  # of the decisions at the given costs, of the rows that are not rejected
+    equal_error: float | None  # of the decisions with equal costs, corrected if possible
+    per: str
+
+    @property
+    def compared(self) -> str:
+        """Mean costs of the decisions and of guessing."""
+        return f"{number(self.cost)} {self.per} on average, against {number(self.guess)}"
+
+    @property
+    def errors(self) -> str:
+        """Both errors, each with its costs."""
+        with_these = "" if self.error is None else f"{percent(self.error)} with these costs, "
+        return f"{with_these}{percent(self.equal_error)} with equal costs"
+
+
+def cost_headline(facts: Facts) -> CostHeadline | None:
+    """Return the costs of the decisions compared with guessing; None if no costs are given."""
+    decision = facts.get("decision")
+    if decision is None or not decision["costs_given"] or decision["mean_cost"] is None:
+        return None
+    return CostHeadline(
+        decision["mean_cost"],
+        guess_cost(decision),
+        decision["error"],
+        headline(facts).error,
+        "per unit of weight" if decision["weighted"] else "per row",
+    )
+
+
 def verdict_of(facts: Facts) -> VerdictFacts:
     """Return the verdict on the selected model."""
     reasons = care_reasons(facts)
@@ -120,7 +194,15 @@ def verdict_of(facts: Facts) -> VerdictFacts:
             reasons=reasons,
         )
     one, baseline = headline(facts), facts["comparison"]["baseline"]
-    if one.error is not None and baseline is not None and one.error >= baseline:
+    costs = cost_headline(facts)
+    if costs is not None:
+        if costs.cost >= costs.guess * (1 - 1e-9):
+            reasons = [
+                f"its decisions are no better than guessing: they cost {costs.compared} for the "
+                "best single decision for all rows",
+                *reasons,
+            ]
+    elif one.error is not None and baseline is not None and one.error >= baseline:
         reasons = [
             "its decisions are no better than guessing, only its probabilities are",
             *reasons,
@@ -153,7 +235,12 @@ def _against_guessing(facts: Facts) -> str:
     one, baseline = headline(facts), facts["comparison"]["baseline"]
     parts = []
     rows = "the weight of held-out rows" if facts["read"]["weighted"] else "held-out rows"
-    if one.error is not None and baseline is not None:
+    costs = cost_headline(facts)
+    if costs is not None:
+        parts.append(f"its decisions cost {costs.compared} for guessing")
+        guess = "" if baseline is None else f" (guessing: {percent(baseline)})"
+        parts.append(f"its error is {costs.errors}{guess}")
+    elif one.error is not None and baseline is not None:
         wrong = "none" if one.error == 0 else percent(one.error)
         parts.append(
             f"it misclassifies {wrong} of the {rows}, against {percent(baseline)} for guessing"

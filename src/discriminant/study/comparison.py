@@ -51,6 +51,7 @@ from discriminant.report.format import (
     duration,
     fixed,
     group_by_text,
+    loss,
     model_notes,
     name_list,
     number,
@@ -67,7 +68,7 @@ from discriminant.report.sections.comparison import (
     surface_facts,
 )
 from discriminant.study.headline import headline_of, selection_optimism
-from discriminant.study.models import POOL, POOL_GAIN, ModelResult, StudyModel
+from discriminant.study.models import POOL, POOL_GAIN, ModelResult, StudyModel, candidate_models
 from discriminant.table.blocks import Floats
 from discriminant.table.column_cells import import_pandas
 
@@ -336,6 +337,9 @@ class Comparison(PrintedResult):
         for result in self.results:
             if result.name == name:
                 return result
+        candidate, reasons = candidate_models().get(name), dict(self.left_out)
+        if candidate is not None and candidate.title in reasons:
+            raise StudyError.left_out(name, reasons[candidate.title])
         raise StudyError.not_compared(name, [result.name for result in self.results])
 
     @property
@@ -519,7 +523,7 @@ class Comparison(PrintedResult):
         if single is None:
             return None
         own, pool = single.value("log_loss"), self[POOL].value("log_loss")
-        ratio = (own + self.optimism("log_loss")) / pool if own is not None and pool else None
+        ratio = own / pool if own is not None and pool else None
         return BestSingleFacts(
             name=single.name,
             label=single.title,
@@ -530,25 +534,24 @@ class Comparison(PrintedResult):
         )
 
     def _single_sentence(self, single: ModelResult) -> str:
-        """Return a sentence on how much worse the best single model is than the pool."""
+        """Return a sentence that compares the uncorrected log losses of the table."""
         own, pool = single.value("log_loss"), self[POOL].value("log_loss")
-        if own is None or not pool:
-            return f"The best single model is {quoted(single.title)}."
-        corrected = own + self.optimism("log_loss")
-        more = corrected / pool - 1
         name = f"The best single model is {quoted(single.title)}"
-        if number(corrected) == number(pool) or more <= 0:
-            return f"{name}: its log loss is about that of the pool."
-        share = (
-            f"to {corrected / pool:.2g} times that of the pool"
-            if more >= 1
-            else f"by {percent(more, 0)}"
-        )
-        share = "by less than 1%" if more < 0.01 else share
-        return (
-            f"{name}: to use it instead would raise the log loss {share} (corrected for the "
-            "selection among the models)."
-        )
+        if own is None or not pool:
+            return f"{name}."
+        if loss(own) == loss(pool):
+            return f"{name}: its log loss is that of the pool, {loss(pool)}."
+        figures = f"{name}: its log loss is {loss(own)}, that of the pool {loss(pool)}"
+        if own < pool:
+            return (
+                f"{figures}; but it is the lowest of several models on these rows, and is probably "
+                "higher on new rows."
+            )
+        if pool < 0.001:
+            return f"{figures}."
+        ratio = float(f"{own:.3g}") / float(f"{pool:.3g}")  # of the figures shown
+        more = f"{ratio:.2g} times" if ratio >= 2 else f"{percent(ratio - 1, 0)} above"
+        return f"{figures} ({'less than 1% above' if ratio < 1.01 else more})."
 
     @property
     def _folds(self) -> str:
@@ -613,7 +616,7 @@ class Comparison(PrintedResult):
             corrected = corrected if MEASURES[by].best == "lowest" else -corrected
             same = shown(corrected) == shown(best.value(by))
             also = ", also" if same else f", or {shown(corrected)}"
-            also += f" when corrected for the selection among {len(candidates) - 1} models"
+            also += " when corrected for the selection among the models"
             heavy = best.name in self.heavy_members
             because = (
                 "It would replace the pool if it were at most 1% worse."
@@ -659,6 +662,7 @@ class Comparison(PrintedResult):
         )
         sentences = [
             reason,
+            self._left_out(candidates, by),
             unconverged,
             self._log_loss_tests(selected),
             self._error_sentence(selected),
@@ -668,6 +672,28 @@ class Comparison(PrintedResult):
         if selected.name == POOL and by == "log_loss" and single not in (None, best):
             sentences.append(self._single_sentence(single))
         return " ".join(filter(None, sentences))
+
+    def _left_out(self, candidates: Sequence[ModelResult], by: str) -> str:
+        """Return a sentence on the models that cannot be selected, and why."""
+        others = [result for result in self.results if result not in candidates]
+        if not others:
+            return ""
+        without = [result.title for result in others if result.value(by) is None]
+        failed = [result.title for result in others if result.value(by) is not None]
+        if POOL in [result.name for result in others]:  # left out as requested
+            failed.remove(self[POOL].title)
+        parts = []
+        if without:
+            verb = "has" if len(without) == 1 else "have"
+            parts.append(f"{name_list(without)} {verb} no finite {MEASURES[by].criterion}")
+        if failed:
+            parts.append(f"{name_list(failed)} did not converge")
+        if not parts:
+            return ""
+        return (
+            f"{len(self.results)} models were compared, but only {len(candidates)} of them could "
+            f"be selected: {'; '.join(parts)}."
+        )
 
     def _error_sentence(self, result: ModelResult) -> str:
         share = percent(result.facts["error"]) if result.facts["error"] else "none"

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,6 +78,29 @@ class StudySource:
                 f"{len(self.partitioned.sample):,} rows from all partitions."
             )
         return replace(self, opened=replace(self.opened, notes=(*self.opened.notes, note)))
+
+    def without(self, columns: Sequence[str]) -> StudySource:
+        """Return the same rows without the features of some columns."""
+        opened, table = self.opened, self.partitioned
+        used = {column.name for column in opened.encoding.used}
+        unknown = [name for name in columns if name not in used]
+        if unknown or opened.encoding.formula is not None:
+            allowed = f"columns that have features: {', '.join(sorted(used))}"
+            if opened.encoding.formula is not None:
+                allowed = "left out: the study has a formula, so write a formula without them"
+            raise OptionError.of("columns", list(columns), allowed)
+        encoding = opened.encoding.without(columns)
+        if not encoding.used:
+            raise OptionError.of("columns", list(columns), "some of the columns, not all of them")
+        features = set(encoding.features)
+        names = opened.table.schema.features
+        places = np.array([j for j, name in enumerate(names) if name in features], dtype=np.intp)
+        if table is not None:
+            table = table.select(places)
+        rows = opened.table.select(places) if table is None else table.sample
+        return replace(
+            self, opened=replace(opened, table=rows, encoding=encoding), partitioned=table
+        )
 
     def complete(self) -> None:
         """Remove the checkpoint, if there is one."""

@@ -71,7 +71,7 @@ def headline_of(
         log_loss_low=None,
         log_loss_high=None,
         log_loss_raw=loss,
-        method=_method(requested, len(candidates)),
+        method=_method(requested),
     )
     if "log_loss" in corrected and loss is not None:
         log = corrected["log_loss"]
@@ -116,16 +116,16 @@ def _criterion(candidates: Sequence[ModelResult], by: str, known: npt.NDArray[np
     return np.where(known[:, None], losses, 0.0) if by == "log_loss" else losses
 
 
-def _method(requested: bool, candidates: int) -> str:
-    if requested or candidates == 1:
+def _method(requested: bool) -> str:
+    if requested:
         return (
             "The model was not selected by these rows, so its figures need no correction; the "
             "intervals come from a bootstrap of the held-out rows."
         )
     return (
         "The best of several models looks better than it is, so the figures at the top of the page "
-        f"are corrected: the selection among {candidates} models is repeated on bootstrap samples "
-        "of the held-out rows and measured on the rows that were not drawn."
+        "are corrected: the selection is repeated on bootstrap samples of the held-out rows and "
+        "measured on the rows that were not drawn."
     )
 
 

@@ -27,7 +27,7 @@ from discriminant.assessment.resampling.folds import (
 from discriminant.errors import DiscriminantError, capture_warnings
 from discriminant.posterior import gives_posterior
 from discriminant.report.fact_types import LearningCurveFacts
-from discriminant.report.format import count_with_noun, fixed, percent
+from discriminant.report.format import count_with_noun, fixed, percent, quoted
 from discriminant.table.blocks import Floats
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def learning_curve(run: ComparisonRun, comparison: Comparison) -> LearningCurveF
         rows=rows,
         error=[float(error.mean()) for _, error in points],
         log_loss=[float(value) for value in losses.mean(axis=1)],
-        text=_text(rows, losses, [float(error.mean()) for _, error in points]),
+        text=_text(result.title, rows, losses, [float(error.mean()) for _, error in points]),
     )
 
 
@@ -113,7 +113,7 @@ def _point(
     return np.array(losses), np.array(errors)
 
 
-def _text(rows: list[int], losses: Floats, errors: list[float]) -> str:
+def _text(title: str, rows: list[int], losses: Floats, errors: list[float]) -> str:
     """Return a sentence on whether more rows, or other features, would help."""
     mean = losses.mean(axis=1)
     half = int(np.argmin(np.abs(np.array(rows) - rows[-1] / 2)))
@@ -121,19 +121,11 @@ def _text(rows: list[int], losses: Floats, errors: list[float]) -> str:
     difference = losses[half] - losses[-1] if losses.shape[1] > 1 else np.zeros(1)
     error = float(difference.std(ddof=1) / np.sqrt(len(difference))) if len(difference) > 1 else 0.0
     figures = (
-        f"From {rows[half]:,} to {count_with_noun(rows[-1], 'training row')} the log loss goes "
-        f"from {fixed(mean[half], 3)} to {fixed(mean[-1], 3)} and the error from "
-        f"{percent(errors[half])} to {percent(errors[-1])}"
+        f"For {quoted(title)}, the log loss goes from {fixed(mean[half], 3)} to "
+        f"{fixed(mean[-1], 3)} from {rows[half]:,} to {count_with_noun(rows[-1], 'training row')}, "
+        f"and the error from {percent(errors[half])} to {percent(errors[-1])}"
     )
-    if mean[-1] > 1.02 * mean[half]:
-        return (
-            f"{figures}: the log loss rises, because this model becomes overconfident; the curve "
-            "does not show whether more rows would help."
-        )
     still = mean[-1] < mean[-2] or errors[-1] < errors[-2]
     if still and gain > max(_CLEAR * float(mean[-1]), 2.0 * error):
-        return f"{figures}: more rows would probably help further."
-    return (
-        f"{figures}: the curve is flat, so more rows of this kind would help little; other "
-        "features might."
-    )
+        return f"{figures}: more rows would probably help."
+    return f"{figures}: no clear gain from more rows."

@@ -6,6 +6,7 @@ out of the page. Files are written only after all computations have succeeded, e
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -70,7 +71,7 @@ from discriminant.report.sections.row_sample import RowSample
 from discriminant.report.sections.rows import rows_section
 from discriminant.report.sections.space import Predict, space_section
 from discriminant.report.sections.usage import python_code, use_section
-from discriminant.report.verdict import headline, selected, verdict_of
+from discriminant.report.verdict import cost_headline, headline, selected, verdict_of
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
 from discriminant.study.data_checks.result import DataChecks
@@ -80,6 +81,7 @@ from discriminant.table.files.csv import lines_of_rows
 from discriminant.table.load import EncodedTable
 from discriminant.table.memory import Table
 
+_COSTLY_CLASSES = 6  # largest number of classes for which a command with costs is shown
 _MAX_SQL = 40_000  # largest number of characters of SQL shown on a page
 _MAX_LINE_ROWS = 200_000  # largest number of rows of a CSV that is read again to find line numbers
 _SHOWN_ROWS = 20_000  # largest number of rows whose distributions are drawn
@@ -267,6 +269,10 @@ def model_card(report: Facts) -> list[list[str]]:
         f"{shown(row['label'], 24)} ({row['rows']:,})" for row in read["classes"][:8]
     )
     more = len(read["classes"]) - 8
+    costs = cost_headline(report)
+    error = f"{percent(headline(report).error)} on held-out rows"
+    if costs is not None:
+        error = f"on held-out rows, {costs.errors}"
     card = [
         [
             "Predicts",
@@ -277,12 +283,15 @@ def model_card(report: Facts) -> list[list[str]]:
             "Fitted to",
             f"{read['rows']:,} rows of {shown(read['source'])}, {read['features']} features",
         ],
-        ["Error", f"{percent(headline(report).error)} on held-out rows"],
+        ["Error", error],
         [
             "Not for",
             "rows of another kind than the rows of the fit: other places, times, devices",
         ],
     ]
+    if costs is not None:
+        mean = f"{costs.compared} for guessing, on held-out rows"
+        card.insert(3, ["Cost of its decisions", mean])
     if "date" in report["made"]:
         card.append(["Made", f"{report['made']['date']}, discriminant {report['made']['version']}"])
     return card
@@ -411,6 +420,13 @@ def _decision(study: ReportedStudy, held: HeldOutPredictions | None) -> Decision
     )
     if len(held.codes) < len(study.rows):
         section["drawn"] = f"Counts and curves are computed on {_sample(study)}."
+    repeats = study._get_comparison().repeats
+    if repeats > 1:
+        error = "error with equal costs" if section["costs_given"] else "error"
+        section["repeated"] = (
+            "Counts are those of the first division into folds; the "
+            f"{error} at the top is the mean over {repeats} divisions."
+        )
     return section
 
 
@@ -535,6 +551,17 @@ def _use(study: ReportedStudy, file: str) -> UseFacts | None:
                 f"\n\n# those most likely {shown(rarest)!r}: sort predicted.csv by its column "
                 f"{shown(f'p({rarest})')!r}, largest first"
             )
+            labels = [str(label) for label in study.rows.schema.labels.tolist()]
+            if len(labels) <= _COSTLY_CLASSES and not isinstance(model, Decision):
+                missed = labels[int(study._get_run().class_weight.argmin())]
+                costs = {label: {missed: 5} for label in labels if label != missed}
+                cost = shlex.quote(json.dumps(costs, ensure_ascii=False))
+                command += (
+                    f"\n\n# if missing {shown(missed)!r} costs 5 times any other error: predict "
+                    "the class with the lowest expected cost\n"
+                    f"discriminant predict {shlex.quote(file)} new.csv --out decided.csv "
+                    f"--cost {cost}"
+                )
     use = use_section(file=file, sql=sql, command=command, python=python)
     if use is not None:
         use["refused"] = _refused(study)

@@ -153,6 +153,44 @@ class Study:
                 check_column(groups, study_source.partitioned, "groups")
         return study
 
+    def without(self, columns: Sequence[str]) -> Study:
+        """Return a study of the same rows without the features of some columns.
+
+        With missing='drop', rows with missing cells in these columns remain dropped. With
+        `exclude`, they are not dropped.
+
+        Parameters
+        ----------
+        columns : list of str
+            Names of columns that have features.
+
+        Returns
+        -------
+        Study
+            A study on which nothing has been compared yet.
+
+        Examples
+        --------
+        >>> import discriminant as dd
+        >>> from sklearn.datasets import load_wine
+        >>> wine = load_wine(as_frame=True)
+        >>> dd.study(wine.frame, target="target").without(["alcohol", "ash"])
+        Study(DataFrame: 178 rows, 11 features, 3 classes)
+        """
+        study = Study(
+            self.study_source.without(columns),
+            target=self.target,
+            seed=self.seed,
+            folds=self.folds,
+            progress=self._progress,
+            groups=self.groups,
+            time_column=self.time_column,
+        )
+        study.source, study._fold = self.source, self._fold
+        study.warnings += self.warnings
+        study.seconds.update(self.seconds)
+        return study
+
     def __repr__(self) -> str:
         """Return the size of the table, and the selected model."""
         table = self.rows

@@ -83,7 +83,8 @@ def boosted_trees(run: ComparisonRun, selected: ModelResult) -> YardstickFacts |
     error = float(np.average(wrong[used], weights=share))
     ours, p = selected.value("log_loss"), 1.0
     if held is not None and ours is not None:
-        own_losses = _own_losses(held, fold, rows)
+        runs = (held, *selected.repetitions)  # the mean, as in the table of the models
+        own_losses = np.mean([_own_losses(run, fold, rows) for run in runs], axis=0)
         both = used[np.isfinite(own_losses[used])]
         share = np.ones(len(both)) if weight is None else weight[both]
         ours = float(np.average(own_losses[both], weights=share))
@@ -173,13 +174,22 @@ def _text(
 def _compared(trees: float, ours: float) -> str:
     """Compare the log loss of trees with that of the selected model on the same rows.
 
-    >>> _compared(0.66, 0.6), _compared(0.2, 0.02)
-    ('10% above that of the selected model', '10 times that of the selected model')
+    Ratios are those of the figures as shown.
+
+    >>> _compared(0.66, 0.6), _compared(0.0408, 0.0212)
+    ('10% above the 0.600 of the selected model', '92% above the 0.0212 of the selected model')
+    >>> _compared(0.2, 0.02), _compared(0.2, 0.0)
+    ('10 times the 0.0200 of the selected model', 'that of the selected model is below 0.001')
     """
-    if loss(trees) == loss(ours):
+    figure = loss(ours)
+    if loss(trees) == figure:
         return "the same as the selected model"
-    if ours > 0 and trees >= 2.0 * ours:
-        return f"{trees / ours:.2g} times that of the selected model"
-    share = abs(trees / ours - 1.0)
+    if ours < 0.001:
+        return "that of the selected model is below 0.001"
+    model = f"the {figure} of the selected model"
+    ratio = float(f"{trees:.3g}") / float(f"{ours:.3g}")
+    if ratio >= 2.0:
+        return f"{ratio:.2g} times {model}"
+    share = abs(ratio - 1.0)
     side = "above" if trees > ours else "below"
-    return f"{percent(share, 0 if share >= 0.1 else 1)} {side} that of the selected model"
+    return f"{percent(share, 0 if share >= 0.1 else 1)} {side} {model}"

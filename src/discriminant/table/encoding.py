@@ -209,6 +209,16 @@ class Encoding:
         kinds = ("identifier", "constant", "dropped")
         return tuple(column for column in self.columns if column.kind in kinds)
 
+    def without(self, names: Collection[str]) -> Encoding:
+        """Return the encoding without the features of some columns."""
+        columns = tuple(
+            replace(column, kind="dropped", features=(), fill=(), indicator=False, note="excluded")
+            if column.name in names
+            else column
+            for column in self.columns
+        )
+        return replace(self, columns=columns)
+
     def encode(self, frame: Any) -> Floats:
         """Return the (n, d) features of a data frame, whose columns are matched by name."""
         return self.encode_rows(frame).matrix()

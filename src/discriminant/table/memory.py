@@ -8,7 +8,7 @@ NaN makes the sums NaN; only then does `Table.raise_bad_cell` search for its cel
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +34,7 @@ from discriminant.table.blocks import (
     Features,
     Floats,
     Labels,
+    Places,
     Schema,
     canonical_rows,
     check_weight as check_weight,
@@ -86,6 +87,13 @@ class NamedFeatures:
         return self.features.shape
 
 
+def select_columns(features: Features, places: Places) -> Features:
+    """Return the features at the given places, in that order."""
+    if isinstance(features, ColumnarFeatures):
+        return ColumnarFeatures(tuple(features.columns[j] for j in places))
+    return features[:, places]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
     """Rows in memory: features, class codes and weights, with names of columns and classes."""
@@ -134,6 +142,11 @@ class Table:
             None if self.weight is None else self.weight[rows],
             None if self.responses is None else self.responses[rows],
         )
+
+    def select(self, places: Places) -> Table:
+        """Return the table with the given features, in that order."""
+        schema = replace(self.schema, features=tuple(self.schema.features[j] for j in places))
+        return replace(self, schema=schema, features=select_columns(self.features, places))
 
     def raise_bad_cell(self) -> None:
         """Raise the error for the first cell that is not finite.

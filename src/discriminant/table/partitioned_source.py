@@ -15,6 +15,7 @@ A plan may have transforms, which are applied to each block one after the other:
     DropFold                          drop one fold, so that its training rows remain
     Reweight                          multiply the weights of each class by a factor
     Recode                            renumber the classes
+    SelectFeatures                    keep some of the features
     Expand                            expand the features in a basis
 
 A transform is a pure function of a block. A transform must support pickling, because it is sent to
@@ -30,12 +31,12 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar, runtime
 import numpy as np
 
 from discriminant.errors import DiscriminantError
-from discriminant.table.blocks import Block, Codes, Floats, Labels, check_weight, dense
+from discriminant.table.blocks import Block, Codes, Floats, Labels, Places, check_weight, dense
 from discriminant.table.column_cells import ColumnCells, Frame, encode_label_cells
 from discriminant.table.encoding import Encoding, LevelNotInPlan
 from discriminant.table.hash_folds import ColumnFolds
 from discriminant.table.labels import compact_codes
-from discriminant.table.memory import ColumnarFeatures
+from discriminant.table.memory import ColumnarFeatures, select_columns
 
 if TYPE_CHECKING:
     from discriminant.table.column_types import ReadOptions
@@ -292,6 +293,17 @@ class ReweightClasses:
         """Return the block with new weights."""
         factor = self.factors[block.codes]
         return replace(block, weight=factor if block.weight is None else factor * block.weight)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SelectFeatures:
+    """Keep some of the features."""
+
+    places: Places
+
+    def __call__(self, block: Block) -> Block:
+        """Return the block with these features."""
+        return replace(block, features=select_columns(block.features, self.places))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

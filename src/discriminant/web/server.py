@@ -49,7 +49,7 @@ def check_libraries() -> None:
     """Raise an error with installation instructions if libraries of the extra `web` are missing."""
     from importlib.util import find_spec
 
-    for library in ("starlette", "uvicorn", "httptools", "orjson"):
+    for library in ("uvicorn", "httptools", "orjson"):
         if find_spec(library) is None:
             raise LibraryMissingError.of(library, what="The server", extra="web")
 

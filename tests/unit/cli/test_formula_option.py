@@ -73,6 +73,7 @@ def test_compare_and_report_use_the_features_of_the_formula(place):
         (("--formula", "case ~ age - 1"), "with an intercept"),
         (("--formula", "case ~ age", "--engine", "files"), "--engine memory"),
         (("--formula", "case ~ age", "--missing", "mean"), "'error' or 'drop'"),
+        (("--formula", "case ~ ."), "'id' in the formula has 120 levels; the limit is 100"),
     ],
 )
 def test_a_bad_formula_is_named(args, words, place):

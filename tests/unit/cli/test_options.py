@@ -376,6 +376,14 @@ def test_model_that_is_not_compared_is_refused_before_reading(place):
     assert "Model 'rda' was not compared" in printed and "reading ..." not in printed
 
 
+@pytest.mark.parametrize("command", ["report", "fit"])
+def test_model_that_cannot_predict_without_a_feature_is_refused_before_reading(command, place):
+    args = ("--target", "y", "--missing", "marginal", "--model", "logistic_cv", "--out", "x.out")
+    printed = " ".join(run(command, "rows.csv", *args, cwd=place, code=2).split())
+    assert "--missing marginal is only for LDA, QDA, RDA" in printed
+    assert "reading ..." not in printed
+
+
 _HEAVY = "numpy scipy sklearn pandas pyarrow jinja2 numba narwhals discriminant.study.workflow"
 
 

@@ -381,6 +381,37 @@ def test_expected_loss_with_rejection_is_the_integral(lectures):
 
     expected = quad(least, -12, 12, limit=400, points=[-2, -1, 0, 1])[0]
     assert number(page, "loss", "loss") == pytest.approx(expected, rel=6e-3)
+    half = np.log(4) / 3  # where P(ill | x) is 1/2
+    usual = 10 * 0.2 * norm.cdf(half - 1.5) + 0.8 * norm.sf(half + 1.5)
+    assert number(page, "loss", "loss_half") == pytest.approx(usual, rel=6e-3)
+
+
+@pytest.mark.parametrize("lecture", TITLES)
+def test_formulas_have_subscripts_instead_of_underscores(lectures, lecture):
+    text = lectures(lecture).locator("main").inner_text()
+    assert re.findall(r"\w_\w+", text) == []
+
+
+def test_wide_table_scrolls_with_a_hint(lectures):
+    page = lectures(5, width=390)
+    page.locator("#codes").get_by_label("of all 7 columns").or_(
+        page.locator("#codes input[value=all]")
+    ).first.check()
+    page.evaluate(FRAME)
+    box = page.locator("#codes .table")
+    assert box.evaluate("each => each.scrollWidth > each.clientWidth")
+    assert "Scroll" in box.evaluate("each => getComputedStyle(each, '::before').content")
+    box.evaluate("each => { each.scrollLeft = 1000; }")
+    assert box.evaluate("each => each.scrollLeft") > 0
+
+
+def test_points_of_the_direction_are_inside_the_frame(lectures):
+    page = fresh(lectures, 1)
+    page.locator("#direction input[value='3']").check()
+    page.evaluate(FRAME)
+    X, _ = points_of(page, "direction")
+    assert (np.abs(X).max(axis=0) <= [6, 5]).all()
+    assert page.locator("#direction circle.foot:not([clip-path])").count() == 0
 
 
 def test_densities_agree_with_python(lectures):

@@ -4,11 +4,18 @@ import json
 import sys
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
 
 import discriminant as dd
-from discriminant.errors import LibraryMissingError, OptionError, ShapeError
+from discriminant.errors import (
+    InfiniteValueError,
+    LibraryMissingError,
+    MissingValueError,
+    OptionError,
+    ShapeError,
+)
 from discriminant.widget import boundary_widget, script, style
 
 # What anywidget passes to `render`: traits with events. `changed` sets a trait as Python would.
@@ -172,6 +179,47 @@ def test_widget_rejects_a_model_and_a_table_that_it_cannot_show():
         boundary_widget(np.zeros((1001, 2)), np.arange(1001) % 2)
     with pytest.raises(ShapeError, match=r"2 to 8 classes.*9 classes"):
         boundary_widget(np.zeros((18, 2)), np.arange(18) % 9)
+
+
+@pytest.mark.parametrize(
+    "change, options, error, reason",
+    [
+        (np.nan, {}, MissingValueError, "Row 3.*column 'b'"),
+        (np.inf, {}, InfiniteValueError, "Row 3.*column 'b'"),
+        ("text", {}, OptionError, "numeric features only"),
+        (0.0, {"axes": (0, 9)}, OptionError, "from 0 to 1"),
+        (0.0, {"axes": (0, 0.5)}, OptionError, "two positions"),
+        (0.0, {"axes": (0,)}, OptionError, "two positions"),
+        (0.0, {"pooling": 3}, OptionError, "a number from 0 to 1"),
+        (0.0, {"shrinkage": "0"}, OptionError, "a number from 0 to 1"),
+    ],
+)
+def test_widget_rejects_cells_and_options_with_the_reason(change, options, error, reason):
+    X = pd.DataFrame({"a": np.arange(6.0), "b": np.arange(6.0) ** 2}).astype(object)
+    X.loc[3, "b"] = change
+    with pytest.raises(error, match=reason):
+        boundary_widget(X, [0, 1, 0, 1, 0, 1], **options)
+
+
+def test_estimator_predicts_the_labels_of_y():
+    pytest.importorskip("anywidget", reason="the widget needs anywidget")
+    X, y = np.random.default_rng(0).normal(size=(30, 2)), np.arange(30) % 2
+    widget = boundary_widget(X, y)
+    assert widget.labels == ["0", "1"]
+    assert widget.estimator().classes_.tolist() == [0, 1]
+
+
+def test_rows_and_codes_of_different_lengths_are_not_drawn(shown):
+    X, y = rows(60)
+    page = shown(state_of(X, y))
+    page.evaluate("model.changed('rows', model.get('rows').slice(0, 59))")
+    page.evaluate(FRAME)
+    assert page.evaluate("model.get('rows').length") == 59
+    page.evaluate("model.changed('codes', model.get('codes').slice(0, 59))")
+    page.evaluate(FRAME)
+    assert page.evaluate("model.get('codes').length") == 59
+    page.locator(".numbers", has_text="of 59").wait_for(timeout=5000)
+    assert page.wrong == []
 
 
 def test_error_names_the_extra_where_anywidget_is_missing(monkeypatch):

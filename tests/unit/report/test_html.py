@@ -3,6 +3,7 @@
 import base64
 import copy
 import hashlib
+import itertools
 import os
 import re
 from html.parser import HTMLParser
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from jinja2 import Environment
 
-from discriminant.report import html
+from discriminant.report import html, svg
 from discriminant.report.fact_types import Facts
 from discriminant.report.format import shown
 from discriminant.report.html import asset, render
@@ -218,7 +219,37 @@ def test_text_can_be_read_on_every_ground(theme, ink):
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_every_class_stands_out_from_the_ground(theme):
     colours = themes()[theme]
-    assert min(contrast(colours[f"k{i}"], colours["ground"]) for i in range(8)) >= 3.0
+    assert min(contrast(colours[f"k{i}"], colours["ground"]) for i in range(12)) >= 3.0
+
+
+def oklab(colour):
+    """As Ottosson (2020) defines it: distances are about those that the eye sees."""
+    part = np.array([int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)])
+    linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
+    cones = np.array(
+        [
+            [0.4122214708, 0.5363325363, 0.0514459929],
+            [0.2119034982, 0.6806995451, 0.1073969566],
+            [0.0883024619, 0.2817188376, 0.6299787005],
+        ]
+    )
+    opponent = np.array(
+        [
+            [0.2104542553, 0.7936177850, -0.0040720468],
+            [1.9779984951, -2.4285922050, 0.4505937099],
+            [0.0259040371, 0.7827717662, -0.8086757660],
+        ]
+    )
+    return opponent @ np.cbrt(cones @ linear)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_first_twelve_classes_differ_in_colour_and_in_shape(theme):
+    colours = [oklab(themes()[theme][f"k{i}"]) for i in range(12)]
+    distances = [np.linalg.norm(a - b) for a, b in itertools.combinations(colours, 2)]
+    assert min(distances) > 0.08
+    assert len({svg.SHAPES[int(svg.shape(code)[1:])] for code in range(12)}) == 12
+    assert len({(svg.colour(code), svg.shape(code)) for code in range(100)}) == 100
 
 
 def test_dark_by_choice_and_dark_by_the_system_are_the_same():

@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 
 import discriminant as dd
-from discriminant.report.format import percent
+from discriminant.report.format import number, percent
 from discriminant.report.html import render
 from discriminant.report.markdown import to_markdown
 from discriminant.report.overview import in_short, tiles
 from discriminant.report.verdict import verdict_of
+from discriminant.study.report import model_card
 from tests.unit.report.samples import cancer
 
 
@@ -142,3 +143,55 @@ def test_verdict_compares_the_log_loss_with_guessing_row_by_row():
         facts["comparison"]["gain"] = {"value": 0.05, "low": low, "high": 0.2}
         verdicts.append(verdict_of(facts)["level"] == "no")
     assert verdicts == [False, True]
+
+
+@pytest.fixture(scope="module")
+def costly():
+    study = dd.study(churn(rare=0.3), target="y", seed=3)
+    study.compare(["lda", "qda"], repeats=2)
+    study.choose("lda")
+    study.decide(cost={"no": {"yes": 5.0}})
+    return study.facts(yardstick=False)
+
+
+def test_headline_with_costs_is_the_mean_cost_of_the_decisions_against_guessing(costly):
+    decision = costly["decision"]
+    table = np.array(decision["confusion"])
+    cost = (5.0 * table[0, 1] + table[1, 0]) / table.sum()
+    guess = min(5.0 * table[:, 1].sum(), table[:, 0].sum()) / table.sum()
+    error = (table[0, 1] + table[1, 0]) / table.sum()
+    equal = costly["comparison"]["headline"]["error"]
+    assert percent(error) != percent(equal)
+    both = f"{percent(error)} with these costs, {percent(equal)} with equal costs"
+    tile = tiles(costly)[0]
+    assert (tile["value"], tile["guess"]) == (number(cost), f"guessing: {number(guess)}")
+    assert tile["note"] == f"error: {both}"
+    text = " ".join(in_short(costly))
+    means = f"decisions cost {number(cost)} per row on average, against {number(guess)}"
+    assert f"With the given costs, {means} for guessing" in text
+    assert both in text and "; with equal costs it misclassified" in text
+    assert any(both in value for _, value in model_card(costly))
+    for write in (render, to_markdown):
+        assert both in write(costly)
+
+
+def test_decisions_that_cost_as_much_as_guessing_are_a_reason_for_care():
+    study = dd.study(churn(signal=1.0, rare=0.3), target="y")
+    study.compare(["lda"])
+    study.decide(cost={"no": {"yes": 1e6}})  # every row is “yes”
+    verdict = verdict_of(study.facts(yardstick=False))
+    assert verdict["level"] == "care"
+    assert "no better than guessing: they cost 0." in verdict["reasons"][0]
+
+
+def test_named_model_is_not_called_selected_among_others(costly):
+    text = " ".join(in_short(costly))
+    assert "LDA was used as requested (3 models were compared)" in text
+    assert "selected among" not in text
+
+
+def test_counts_of_repeated_folds_are_those_of_the_first_division(costly):
+    sentence = "the first division into folds; the error with equal costs at the top is the mean"
+    assert f"Counts are those of {sentence} over 2 divisions." in to_markdown(costly)
+    assert render(costly).count(sentence) == 2
+    assert "repeated" not in cancer()["decision"]

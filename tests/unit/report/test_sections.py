@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -29,7 +30,9 @@ from discriminant.report.sections.features import (
     findings_of_warnings,
     spreads,
 )
+from discriminant.report.sections.row_sample import RowSample, beyond_edges, bin_edges
 from discriminant.report.sections.space import space_section
+from discriminant.report.svg import bin_name, draw_space
 from discriminant.table.memory import as_table
 from tests.unit.report.samples import cancer, iris
 
@@ -356,3 +359,63 @@ def test_a_model_without_probabilities_is_not_preferred_for_its_log_loss():
     none = [models["LeastSquares"][name] for name in ("log_loss", "brier", "calibration")]
     assert none == [None] * 3
     assert "no probabilities" in models["LeastSquares"]["note"]
+
+
+# --- stray points ---------------------------------------------------------------------------------
+
+
+def _with_strays(strays):
+    """Three Gaussian classes in four dimensions; some rows are far away."""
+    draw = np.random.default_rng(3)
+    y = np.arange(600) % 3
+    X = draw.normal(size=(600, 4)) + 3 * np.eye(3, 4)[y]
+    X[:strays] *= 400.0
+    return space_of(X, y)
+
+
+def test_frame_of_a_plot_without_stray_points_holds_every_point():
+    space = _with_strays(0)
+    assert [region["outside"] for region in space["regions"]] == [0]
+
+
+def test_stray_points_do_not_compress_the_plot_and_are_arrows_at_its_border():
+    space = _with_strays(20)
+    (region,) = space["regions"]
+    points, (left, right, low, high) = np.array(space["points"]), region["frame"]
+    inside = (points >= [left, low]).all(axis=1) & (points <= [right, high]).all(axis=1)
+    assert 0 < region["outside"] == (~inside).sum() <= 20
+    middle = np.ptp(np.quantile(points[inside], [0.01, 0.99], axis=0), axis=0)
+    assert (middle > 0.3 * np.array([right - left, high - low])).all()
+    drawing = draw_space(space)
+    assert drawing.count('href="#out') == region["outside"]
+    across = [float(x) for x in re.findall(r'<use href="#out\d" x="([-\d.]+)"', drawing)]
+    assert min(across) >= 48.0 and max(across) <= 474.0
+
+
+def test_outermost_bins_count_the_values_beyond_and_are_named_so():
+    values = np.append(np.random.default_rng(0).normal(size=500), [40.0, 50.0])
+    table = as_table(values[:, None], np.arange(502) % 2)
+    sample = RowSample.of(table, most=1000, seed=0)
+    edges = bin_edges(values, 12)
+    card = {
+        "edges": edges.tolist(),
+        "values": [],
+        "levels": [],
+        "beyond": beyond_edges(values, edges),
+    }
+    counts = sum(sample.histogram(0, edges, k) for k in range(2))
+    assert counts.sum() == 502 and counts[-1] == (values >= edges[-2]).sum() >= 2
+    assert card["beyond"] == [False, True]
+    assert bin_name(card, len(edges) - 2).startswith("≥ ")
+    assert " to " in bin_name(card, 0)
+
+
+def test_histogram_of_two_classes_counts_stray_rows_in_its_outermost_bins():
+    draw = np.random.default_rng(5)
+    y = np.arange(400) % 2
+    X = draw.normal(size=(400, 3)) + y[:, None]
+    X[0] = 900.0
+    space = space_of(X, y)
+    assert any(space["bins"]["beyond"])
+    assert np.sum(space["bins"]["counts"]) == 400
+    assert "bin ≥" in draw_space(space) or "bin ≤" in draw_space(space)

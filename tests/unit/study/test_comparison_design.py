@@ -1,5 +1,6 @@
 """Headline, repeated folds, groups, time, yardstick, learning curve and leaks of a comparison."""
 
+import re
 import warnings
 
 import numpy as np
@@ -10,6 +11,9 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 import discriminant as dd
 from discriminant.assessment.resampling.folds import stratified_folds, time_folds
 from discriminant.errors import OptionError, StudyError
+from discriminant.report.format import loss
+from discriminant.report.verdict import shown_comparison
+from discriminant.study.learning_curve import _text as learning_text
 from discriminant.study.models import POOL
 
 QUICK = ["lda", "qda", "rda", "logistic_cv"]
@@ -238,6 +242,44 @@ def test_learning_curve_is_that_of_fits_to_some_folds():
     assert curve["error"][-1] == pytest.approx(compared["lda"].facts["error"], abs=0.01)
 
 
+def test_learning_curve_recommends_rows_only_for_a_clear_gain_of_its_last_steps():
+    rows, noise = [100, 200, 400, 800], np.array([-0.02, 0.02, -0.01, 0.01])
+    errors = [0.3, 0.25, 0.22, 0.2]
+
+    def text(*means):
+        losses = np.array(means)[:, None] + noise * np.array([[1], [2], [3], [4]])
+        return learning_text("LDA, shrunk", rows, losses, errors)
+
+    falls, rises = text(0.9, 0.7, 0.6, 0.5), text(0.9, 0.7, 0.6, 0.65)
+    assert falls.endswith("more rows would probably help.")
+    for unclear in (rises, text(0.9, 0.7, 0.505, 0.5)):
+        assert unclear.endswith("no clear gain from more rows.")
+    for sentence in (falls, rises):
+        assert sentence.startswith("For “LDA, shrunk”") and "flat" not in sentence
+
+
+def test_models_that_cannot_be_selected_are_counted_and_named_once():
+    study = dd.study(wine(), target="kind", seed=1)
+    study.compare(["lda", "qda", "least_squares"], repeats=1)
+    why = study.choose().why
+    total = len(study.comparison.results)
+    assert f"{total} models were compared, but only {total - 1} of them could be selected" in why
+    assert why.count("Least squares has no finite log loss") == 1
+    assert not re.search(r"among \d+ models", why.replace(f"the {total - 1} models", ""))
+
+
+def test_error_of_the_selected_model_has_one_interval_if_the_correction_is_not_visible():
+    study = dd.study(wine(), target="kind", seed=1)
+    study.compare(["lda", "qda"], repeats=1)
+    facts = study.facts(yardstick=False)
+    one = facts["comparison"]["headline"]
+    one["error"], one["error_low"], one["error_high"] = one["error_raw"] + 1e-9, 0.001, 0.123
+    (same,) = [model for model in shown_comparison(facts)["models"] if model["chosen"]]
+    assert (same["error_low"], same["error_high"]) == (0.001, 0.123)
+    one["error"] = one["error_raw"] + 0.05
+    assert shown_comparison(facts) == facts["comparison"]
+
+
 def test_a_leak_is_named_and_the_comparison_repeated_without_it():
     frame = wine().assign(code=lambda rows: pd.factorize(rows["kind"])[0] * 2.0)
     study = dd.study(frame, target="kind")
@@ -258,3 +300,19 @@ def test_study_and_comparison_have_tables_in_notebooks():
     study.choose()
     html = study._repr_html_()
     assert '<th scope="row">LDA</th>' in html and html.count("<table>") == 1
+
+
+def test_sentences_compare_the_log_losses_of_the_table():
+    study = dd.study(wine(), target="kind", seed=1)
+    compared = study.compare(["lda", "qda", "logistic", "nearest_mean"], repeats=2)
+    study.choose(select="pool")
+    facts = study.facts()["comparison"]
+    pool, single = compared[POOL].value("log_loss"), compared.best_single().value("log_loss")
+    text = facts["best_single"]["text"]
+    assert f"its log loss is {loss(single)}, that of the pool {loss(pool)}" in text
+    assert facts["best_single"]["ratio"] == pytest.approx(single / pool)
+    trees = facts["yardstick"]
+    ratio = float(loss(trees["log_loss"])) / float(loss(pool))
+    assert ratio > 2  # otherwise the text gives a percentage
+    figures = f"{loss(trees['log_loss'])}, {ratio:.2g} times the {loss(pool)} of the selected model"
+    assert figures in trees["text"]

@@ -340,3 +340,10 @@ def test_category_with_many_rare_levels_is_named_with_the_share_of_new_levels():
     rare = [one for one in findings if one["kind"] == "rare_levels"]
     assert [one["columns"] for one in rare] == [["time"]]
     assert "41 levels, 40 of them in fewer than 5 rows. About 6.7% of new rows" in rare[0]["text"]
+    assert "are refused: leave" in rare[0]["text"]
+    assert rare[0]["text"].endswith("or use --unseen ignore.")
+    findings = dd.study(frame, target="y", unseen="ignore").check().findings
+    text = next(one["text"] for one in findings if one["kind"] == "rare_levels")
+    assert "which it ignores: leave" in text
+    assert "refused" not in text
+    assert "--unseen" not in text

@@ -287,6 +287,8 @@ def test_doing_without_missing_features_is_for_gaussian_models_only():
     assert np.isfinite(study.model().predict_proba(frame)).all()
     with pytest.raises(StudyError, match="marginal"):
         study.model("logistic")
+    with pytest.raises(StudyError, match="'logistic' could not be compared: missing='marginal' is"):
+        study.choose("logistic")
 
 
 def test_compiling_a_loop_is_no_part_of_the_time_of_a_model():
@@ -360,3 +362,32 @@ def test_findings_name_the_line_of_the_file_that_a_row_begins_in(tmp_path):
     # line 43: 40 + 2 + 1 broken
     said = "row 39 (numbered from 0 among the rows that are used; line 43 of the file)"
     assert any(said in text for text in texts)
+
+
+def test_study_without_columns_has_the_same_rows(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(90, 3)), columns=["a", "b", "c"])
+    frame["kind"] = np.where(frame["a"] + rng.normal(size=90) > 0, "yes", "no")
+    frame.loc[::4, "c"] = np.nan
+    complete = frame.dropna().drop(columns="c")
+    own = dd.study(complete, target="kind").fitted(dd.LDA())
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    for engine in ("memory", "files"):
+        study = dd.study(tmp_path / "rows.csv", target="kind", missing="drop", engine=engine)
+        part = study.without(["c"])
+        assert len(part.rows) == len(complete)
+        assert part.rows.schema.features == ("a", "b")
+        given = frame[["a", "b"]]
+        expected = own.predict_proba(given)
+        np.testing.assert_allclose(part.fitted(dd.LDA()).predict_proba(given), expected, atol=1e-12)
+        logistic = dd.Encoded(dd.Logistic()).fit(complete[["a", "b"]], complete["kind"])
+        np.testing.assert_allclose(
+            part.fitted(dd.Logistic()).predict_proba(given),
+            logistic.predict_proba(given),
+            atol=1e-6,
+        )
+        assert part.compare(["lda"])["lda"].facts["error"] < 0.5
+        with pytest.raises(OptionError, match="columns that have features"):
+            study.without(["d"])
+        with pytest.raises(OptionError, match="not all of them"):
+            study.without(["a", "b", "c"])

@@ -489,7 +489,7 @@ def compare_auc(
 
 
 def as_two_classes(rows: RankedRows, positive: Any) -> tuple[RankedRows, Any]:
-    """Return the rows with two classes, negative and positive, and a mask (N,) of the positive."""
+    """Merge the classes into two, negative and positive; also return the (N,) mask of positives."""
     own = positive_rows(rows, positive)
     others = [label for label in rows.labels.tolist() if label != positive]
     names = np.empty(2, dtype=object)

@@ -587,7 +587,7 @@ def can_add_moments(estimator: Any, X: Any) -> bool:
 
 
 def needed_moments_detail(estimator: Any) -> Detail:
-    """Return the detail of moments that a model needs; 'pooled' for a model that reads rows."""
+    """Return the kind of moments that a model needs; models that read the rows need 'pooled'."""
     if not is_moment_based(estimator):
         return "pooled"
     detail: Detail = estimator.detail

@@ -405,8 +405,8 @@ class GeneralisedLinearModel(RegressorMixin, RowInference, IterativeEstimator):
     ) -> tuple[Table, float]:
         """Return a table with response and offset columns, and the level subtracted from responses.
 
-        For a Gaussian family with identity link the level is the median response, so that responses
-        with a large mean lose no digits; otherwise it is 0.
+        For a Gaussian family with identity link, the median response is subtracted, so that
+        responses with a large mean lose no digits; for other models, 0 is.
         """
         name = type(self).__name__
         centred = deviance == Deviance("gaussian", "identity") and bool(self.intercept)

@@ -113,7 +113,7 @@ def class_weight_factors(class_weight: Any, table: AnyTable) -> Floats | None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowSpaceTable:
-    """A table whose columns are the directions that its rows span, with the map to features."""
+    """Rows as coordinates in the space they span, with the map from coordinates to features."""
 
     table: Table  # the rows; its columns are the directions
     anchor: Anchor  # origin and unit of each feature

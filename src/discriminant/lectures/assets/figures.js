@@ -207,7 +207,9 @@ export class Explorable {
   /** An element for a table or a list below the figures. */
   table(label) {
     const table = element("table"), region = { class: "table", tabindex: 0, role: "region", "aria-label": label };
-    this.figures.append(element("div", region, table));
+    const box = element("div", region, table);
+    this.figures.append(box);
+    new ResizeObserver(() => box.classList.toggle("cut", box.scrollWidth > box.clientWidth + 1)).observe(table);
     return table;
   }
 
@@ -338,7 +340,8 @@ export class Plane {
   }
 
   circle([x, y], radius, kind = "") {
-    return `<circle class="${kind}" cx="${this.px(x)}" cy="${this.py(y)}" r="${radius}"/>`;
+    const clip = kind === "foot" ? ` clip-path="url(#${this.#clip()})"` : "";
+    return `<circle class="${kind}"${clip} cx="${this.px(x)}" cy="${this.py(y)}" r="${radius}"/>`;
   }
 
   rectangle([x1, y1], [x2, y2], kind = "") {

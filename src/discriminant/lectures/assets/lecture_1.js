@@ -14,7 +14,8 @@ function direction() {
   const own = new Explorable("direction"), long = [1.5, 1.3, 1.4];
   const sample = (K) => {
     const random = generator(7), centres = [[-1.4, -0.7], [1.4, 0.7], [-1.2, 3]];
-    return centres.slice(0, K).flatMap((centre, k) => cloud(random, 24, k, centre, long));
+    return centres.slice(0, K).flatMap((centre, k) => cloud(random, 24, k, centre, long))
+      .map((point) => ({ ...point, x: Math.max(-5.8, Math.min(5.8, point.x)), y: Math.max(-4.8, Math.min(4.8, point.y)) }));
   };
   const plane = own.plane({
     label: "Two classes in the plane with a direction", x: [-6, 6], y: [-5, 5], equal: true, points: sample(2), adding: TWO.concat("green"),

@@ -143,7 +143,7 @@ function perceptron() {
   own.button("Step", () => { running = 0; step(); });
   own.button("Run", () => { running = 1000; });
   own.button("Start again", again);
-  const updates = own.number("Updates", "updates"), misses = own.number("Misclassified", "misclassified"), criterion = own.number("Criterion J_P", "criterion"), bound = own.number("Bound R²/γ²", "bound"), weights = own.number("Weights (w₀, w₁, w₂)", "weights");
+  const updates = own.number("Updates", "updates"), misses = own.number("Misclassified", "misclassified"), criterion = own.number("Perceptron criterion J", "criterion"), bound = own.number("Bound R²/γ²", "bound"), weights = own.number("Weights (w₀, w₁, w₂)", "weights");
   own.start(() => {
     const places = plane.points.map((point) => `${point.x},${point.y},${point.k}`).join(" ");
     if (places !== drawnPoints) {
@@ -224,7 +224,7 @@ function loss() {
   const missing = own.slider("L: cost of missing an illness", { min: 0, max: 6, value: 0, show: (i) => steps[i] });
   const reject = own.slider("λ: cost of rejecting", { min: 0.01, max: 1, step: 0.01, value: 1, show: (x) => (x === 1 ? "1 (off)" : plain(x)) });
   const prior = own.slider("Prior of ill", { min: 0.01, max: 0.9, step: 0.01, value: 0.5 });
-  const threshold = own.number("Decide ill above P(ill | x) =", "threshold"), expected = own.number("Expected loss", "loss"), decided = own.number("Decided", "coverage"), error = own.number("Error among the decided", "error"), band = own.number("Rejected for x in", "band");
+  const threshold = own.number("Decide ill above P(ill | x) =", "threshold"), expected = own.number("Expected loss", "loss"), usual = own.number("Expected loss with the threshold ½", "loss_half"), decided = own.number("Decided", "coverage"), error = own.number("Error among the decided", "error"), band = own.number("Rejected for x in", "band");
   own.start(() => {
     const L = steps[missing.value], lambda = reject.value === 1 ? Infinity : reject.value, pi = [1 - prior.value, prior.value];
     const ill = (x) => sigmoid(3 * x + Math.log(pi[1] / pi[0])), losses = (x) => [L * ill(x), 1 - ill(x)];
@@ -257,6 +257,7 @@ function loss() {
     );
     threshold(rejecting ? short(1 - lambda) : short(cut), rejecting ? `healthy below ${short(lambda / L)}` : `1/(1 + ${L})`);
     expected(short(L * missed + alarms + (rejecting ? lambda * rejected : 0)), `missed ${percent(missed)}, false alarms ${percent(alarms)}`);
+    usual(short(L * pi[1] * at(1, logit(0.5)) + pi[0] * (1 - at(0, logit(0.5)))), "nothing is rejected");
     decided(percent(1 - (rejecting ? rejected : 0)), rejecting ? `rejected ${percent(rejected)}` : "nothing is rejected");
     error(percent((missed + alarms) / (1 - (rejecting ? rejected : 0))));
     band(rejecting ? `${short(low)} to ${short(high)}` : "–", rejecting ? (L === 1 ? `θ = 1 − λ = ${plain(1 - lambda)}` : "") : "λ is above every smallest loss");

@@ -69,6 +69,7 @@ export function render({ model, el }) {
   }
 
   const changed = () => { // in Python
+    if (model.get("rows").length !== model.get("codes").length) return; // one of them is set after the other
     const rows = plane.points.map((point) => point.row);
     kind.value = model.get("model");
     pooling.value = model.get("pooling");

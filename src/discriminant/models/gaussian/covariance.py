@@ -56,12 +56,13 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import eigh, lapack, qr, svd
+from scipy.linalg import LinAlgError, eigh, lapack, qr, svd
 
 from discriminant.errors import (
     CollinearWarning,
     ConstantColumnWarning,
     ConstantInClassWarning,
+    DecompositionError,
     MomentsMismatchError,
     ScarceRowsWarning,
     SeparatingColumnWarning,
@@ -481,14 +482,28 @@ def thin_svd(rows: Floats, *, driver: Driver = "gesdd") -> tuple[Floats, Floats,
     zero may be left out.
     """
     if rows.shape[0] >= rows.shape[1]:
-        left, values, right = svd(rows, full_matrices=False, lapack_driver=driver)
-        return left, values, right
+        return _svd(rows, driver)
     decomposition = _svd_by_products(rows) if len(rows) and driver == "gesdd" else None
     if decomposition is not None:
         return decomposition
     tall, small = qr(rows.T, mode="economic", check_finite=False)
-    right, values, left = svd(small, lapack_driver=driver)
+    right, values, left = _svd(small, driver)
     return left.T, values, (tall @ right).T
+
+
+def _svd(matrix: npt.NDArray[np.floating[Any]], driver: Driver) -> tuple[Floats, Floats, Floats]:
+    """Return the thin SVD of a matrix.
+
+    If "gesdd" does not converge, "gesvd", which is slower, is used.
+    """
+    drivers: tuple[Driver, ...] = ("gesdd", "gesvd") if driver == "gesdd" else ("gesvd",)
+    for each in drivers:
+        try:
+            left, values, right = svd(matrix, full_matrices=False, lapack_driver=each)
+        except LinAlgError:
+            continue
+        return left, values, right
+    raise DecompositionError.of_svd(*matrix.shape)
 
 
 def _svd_by_products(rows: Floats) -> tuple[Floats, Floats, Floats] | None:

@@ -73,7 +73,7 @@ from discriminant.table.blocks import Block, Floats, dense
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JeffreysLoss:
-    """Mean loss with Jeffreys' prior: minus half the log determinant of the curvature."""
+    """Mean loss minus half the log determinant of the curvature, the log of Jeffreys' prior."""
 
     plain: PenalisedLoss
     coordinates: Coordinates

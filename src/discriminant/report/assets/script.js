@@ -327,7 +327,7 @@
             start = column;
           }
         }
-        svg.querySelector(".regions").replaceChildren(...[...paths].map(([k, d]) => part("path", { d, class: `region k${k % 8}` })));
+        svg.querySelector(".regions").replaceChildren(...[...paths].map(([k, d]) => part("path", { d, class: `region k${k % 12}` })));
         svg.querySelector(".ticks-across").replaceChildren(...ticks(frame[0], frame[1], 6).flatMap(([value, text]) => [
           part("line", { x1: x(value), x2: x(value), y1: top, y2: foot, class: "grid" }),
           part("text", { x: x(value), y: foot + 17, "text-anchor": "middle" }, text),
@@ -338,9 +338,15 @@
         ]));
         dots.forEach((dot, k) => {
           const [a, b] = [x(space.points[k][i]), y(space.points[k][j])];
-          dot.setAttribute("x", a);
-          dot.setAttribute("y", b);
-          dot.style.display = inside(a, b) ? "" : "none";
+          const [c, d] = [clip(a, left, right), clip(b, top, foot)];
+          const [across, up] = [Math.abs(a - c), Math.abs(b - d)];
+          const within = inside(a, b);
+          const side = across >= up ? (a < c ? 0 : 1) : (b < d ? 2 : 3);
+          const code = space.codes[k];
+          dot.setAttribute("x", within ? a : c);
+          dot.setAttribute("y", within ? b : d);
+          dot.setAttribute("href", within ? `#s${(code + Math.floor(code / 12)) % 12}` : `#out${side}`);
+          dot.style.display = within || !view ? "" : "none";
         });
         svg.querySelector(".ellipses").replaceChildren(...space.ellipses.map(({ code, centre, covariance, radius }) => {
           const [a, b, c] = [covariance[i][i], covariance[i][j], covariance[j][j]];
@@ -350,14 +356,16 @@
             const [u, v] = [Math.cos((k * Math.PI) / 30), Math.sin((k * Math.PI) / 30)];
             return `${x(centre[i] + radius * first * u)} ${y(centre[j] + radius * ((b / first) * u + rest * v))}`;
           });
-          return part("path", { d: `M${around.join("L")}Z`, class: `ellipse k${code % 8}` });
+          return part("path", { d: `M${around.join("L")}Z`, class: `ellipse k${code % 12}` });
         }));
         svg.querySelector(".names").replaceChildren(...space.labels.map((label, k) => {
           const [a, b] = [x(space.means[k][i]), y(space.means[k][j])];
-          const one = part("text", { x: a, y: b, "text-anchor": "middle", class: `mean k${k % 8}` }, label.slice(0, 18));
+          const one = part("text", { x: a, y: b, "text-anchor": "middle", class: `mean k${k % 12}` }, label.slice(0, 18));
           if (!inside(a, b)) one.style.display = "none";
           return one;
         }));
+        const beyond = by("outside");
+        if (beyond) beyond.textContent = region.outside || 0;
         svg.querySelector(".axis.across").textContent = space.axes[i];
         svg.querySelector(".axis.up").textContent = space.axes[j];
         leave();
@@ -558,7 +566,7 @@
       const most = 12;
       const lines = listed.slice(0, most).map((i) => {
         const middle = 0.5 + (0.5 * parts[i]) / top;
-        const drawn = bar(Math.min(middle, 0.5), Math.max(middle, 0.5), `k${(parts[i] < 0 ? b : a) % 8}`);
+        const drawn = bar(Math.min(middle, 0.5), Math.max(middle, 0.5), `k${(parts[i] < 0 ? b : a) % 12}`);
         return row([fields[i].title, cellText(cells[i]), cellText(typical[i]), parts[i] ? signed(parts[i]) : "0"], drawn);
       });
       const rest = listed.slice(most).reduce((sum, i) => sum + parts[i], 0);
@@ -603,7 +611,7 @@
       const least = Math.min(...ranked);
       const width = Math.max(ranked[order[0]] - least, 1e-12);
       by("row-classes").tBodies[0].replaceChildren(...order.slice(0, 12).map((c) =>
-        row([classes[c], shares ? percent(shares[c]) : number(ranked[c])], bar(0, shares ? shares[c] : (ranked[c] - least) / width, `k${c % 8}`))));
+        row([classes[c], shares ? percent(shares[c]) : number(ranked[c])], bar(0, shares ? shares[c] : (ranked[c] - least) / width, `k${c % 12}`))));
       waiting = setTimeout(() => explain(cells, out), 60);
     };
     const begin = (i) => {

@@ -33,9 +33,13 @@ LIGHT = (
     "#00796b",
     "#9b3f8f",
     "#8f6a00",
-    "#2b93c9",
+    "#3f7d0a",
     "#565c66",
     "#a3263a",
+    "#2e0387",
+    "#d61fc0",
+    "#5a2a00",
+    "#8a5cf6",
 )
 DARK = (
     "#63b0f4",
@@ -43,11 +47,15 @@ DARK = (
     "#45cdb0",
     "#df8fd3",
     "#e5bd4f",
-    "#a5dcff",
+    "#6fd13c",
     "#b3bac5",
     "#ff8193",
+    "#8f5cff",
+    "#e02ba6",
+    "#a87b4f",
+    "#d8ff3c",
 )
-# nine markers, to be combined with eight colours
+# nine markers, to be combined with twelve colours
 MARKS = ("o", "s", "^", "D", "P", "v", "X", "p", "*")
 LINES = ("-", "--", "-.", ":")
 _INSIDE = 4  # largest number of entries of a legend inside the axes

@@ -111,12 +111,12 @@ def _describe(gap: float, poor: bool, confidence: float, right: float) -> str:
         if gap >= _GAP:
             return (
                 "No error of the probabilities can be proved: on average they differ from the "
-                f"observed frequencies by {points} percentage points, which is within chance for "
-                "this number of rows. Trust them roughly, not to the last points."
+                f"observed frequencies by {points} percentage points (calibration gap), which is "
+                "within chance for this number of rows. Trust them roughly, not to the last points."
             )
         return (
             "The probabilities can be trusted: on average they differ from the observed "
-            f"frequencies by {points} percentage points."
+            f"frequencies by {points} percentage points (calibration gap)."
         )
     kind = (
         f"too confident: the mean probability of its predictions is {percent(confidence)}, but "

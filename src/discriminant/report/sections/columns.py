@@ -9,7 +9,13 @@ import numpy as np
 
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.fact_types import CardFacts, ColumnFacts
-from discriminant.report.sections.row_sample import RowSample, bin_edges, bin_numbers, bin_values
+from discriminant.report.sections.row_sample import (
+    RowSample,
+    beyond_edges,
+    bin_edges,
+    bin_numbers,
+    bin_values,
+)
 from discriminant.report.sections.space import as_characters
 from discriminant.table.blocks import Floats
 
@@ -100,6 +106,7 @@ def _card(
     j = places[0]
     edges = bin_edges(sample.features[:, j], _BINS)
     card["edges"] = [float(f"{edge:.5g}") for edge in edges]
+    card["beyond"] = beyond_edges(sample.features[:, j], edges)
     card["values"] = bin_values(sample.features[:, j], _BINS).tolist()
     card["counts"] = [sample.histogram(j, edges, k).tolist() for k in range(K)]
     if points is not None:

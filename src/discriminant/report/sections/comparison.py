@@ -82,7 +82,7 @@ def comparison_section(
 
 
 def surface_facts(grid: Grid) -> SurfaceFacts:
-    """Return the losses over pooling and shrinkage, for the prior of the best candidate."""
+    """Return the loss at each pooling and shrinkage, with the prior of the best candidate."""
     p, s, r = grid.best()
     return SurfaceFacts(
         pooling=[float(value) for value in grid.pooling],

@@ -25,7 +25,13 @@ from discriminant.models.gaussian.covariance import factorise
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.fact_types import DecisionFacts, PairFacts, PairsFacts, StripFacts
 from discriminant.report.format import count_with_noun, fixed, name_list, percent, whole
-from discriminant.report.sections.row_sample import RowSample, bin_edges, bin_numbers, bin_values
+from discriminant.report.sections.row_sample import (
+    RowSample,
+    beyond_edges,
+    bin_edges,
+    bin_numbers,
+    bin_values,
+)
 from discriminant.report.sections.space import as_characters
 from discriminant.table.blocks import Floats
 
@@ -233,6 +239,7 @@ def _strip(
         d=d,
         edges=[float(f"{edge:.5g}") for edge in edges],
         values=bin_values(sample.features[rows, j], _BINS).tolist(),
+        beyond=beyond_edges(sample.features[rows, j], edges),
         counts=[sample.histogram(j, edges, code).tolist() for code in codes],
         means=[float(two.means[k, j]) for k in two_codes],
         bins=bins,

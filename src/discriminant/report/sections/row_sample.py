@@ -105,6 +105,16 @@ def bin_edges(values: Floats, most: int) -> Floats:
     return np.linspace(low, high if high > low else low + 1.0, most + 1)
 
 
+def beyond_edges(values: Floats, edges: Floats) -> list[bool]:
+    """Return whether there are values below the first edge, and above the last.
+
+    >>> beyond_edges(np.array([1.0, 9.0]), np.array([0.0, 5.0]))
+    [False, True]
+    """
+    known = values[np.isfinite(values)]
+    return [bool((known < edges[0]).any()), bool((known > edges[-1]).any())]
+
+
 def bin_numbers(values: Floats, edges: Floats) -> Places:
     """Return the bin of each value; values beyond the edges are in the outer bins."""
     return np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)

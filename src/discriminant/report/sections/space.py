@@ -41,7 +41,7 @@ from discriminant.report.fact_types import (
     TestFacts,
 )
 from discriminant.report.format import p_value, percent, plain_reason
-from discriminant.report.sections.row_sample import RowSample
+from discriminant.report.sections.row_sample import RowSample, beyond_edges
 from discriminant.table.blocks import Codes, Floats
 from discriminant.table.memory import Table
 
@@ -55,6 +55,7 @@ _VALUES = 6  # number of features whose values are shown with a point
 _DIRECTIONS = 4  # largest number of directions that can be shown
 _BINS = 48
 _HISTOGRAM_ROWS = 20_000  # largest number of rows of a histogram
+_FENCE = 4.0  # interquartile ranges beyond the quartiles of a class that a plot shows
 _GRID = (84, 60)  # cells of the grid across and up
 _STEPS = 2000  # steps along a single direction
 _MOST_FOLDS = 50  # largest number of folds whose directions are fitted
@@ -265,8 +266,13 @@ def _regions(
     r, (across, up) = len(section["axes"]), _GRID
     pairs = [(i, j) for i in range(r) for j in range(i + 1, r)]
     frames = [_frame(section, pair) for pair in pairs]
+    points = np.asarray(section["points"])
+    outside = [_count_outside(points[:, list(p)], f) for p, f in zip(pairs, frames, strict=True)]
     if len(section["labels"]) > _REGION_CLASSES:
-        return [_region(pair, frame, "") for pair, frame in zip(pairs, frames, strict=True)]
+        return [
+            _region(pair, frame, "", n)
+            for pair, frame, n in zip(pairs, frames, outside, strict=True)
+        ]
     grids = []
     for (i, j), frame in zip(pairs, frames, strict=True):
         x = frame[0] + (np.arange(across) + 0.5) / across * (frame[1] - frame[0])
@@ -276,8 +282,8 @@ def _regions(
         grids.append(_rows_at(rule, moments, grid))
     codes = predict(np.concatenate(grids)).reshape(len(pairs), -1)
     return [
-        _region(pair, frame, as_characters(line))
-        for pair, frame, line in zip(pairs, frames, codes, strict=True)
+        _region(pair, frame, as_characters(line), n)
+        for pair, frame, line, n in zip(pairs, frames, codes, outside, strict=True)
     ]
 
 
@@ -290,10 +296,20 @@ def as_characters(numbers: Any) -> str:
     return "".join(chr(65 + int(number)) for number in numbers)
 
 
-def _region(pair: tuple[int, int], frame: list[float], codes: str) -> RegionsFacts:
+def _region(pair: tuple[int, int], frame: list[float], codes: str, outside: int) -> RegionsFacts:
     return RegionsFacts(
-        directions=list(pair), frame=frame, across=_GRID[0], up=_GRID[1], codes=codes
+        directions=list(pair),
+        frame=frame,
+        across=_GRID[0],
+        up=_GRID[1],
+        codes=codes,
+        outside=outside,
     )
+
+
+def _count_outside(points: Floats, frame: list[float]) -> int:
+    low, high = np.array(frame[::2]), np.array(frame[1::2])
+    return int(((points < low) | (points > high)).any(axis=1).sum())
 
 
 def _frame(section: SpaceFacts, pair: tuple[int, int]) -> list[float]:
@@ -304,11 +320,29 @@ def _frame(section: SpaceFacts, pair: tuple[int, int]) -> list[float]:
         radii = ellipse["radius"] * np.sqrt(variances)
         extremes.append(np.asarray(ellipse["centre"])[list(pair)] + np.stack([-radii, radii]))
     points = np.concatenate(extremes)
-    low, high = points.min(axis=0), points.max(axis=0)
+    least, most = _bulk(extremes[0], np.asarray(section["codes"]))
+    low = np.maximum(points.min(axis=0), least)
+    high = np.minimum(points.max(axis=0), most)
     margin = 0.04 * np.maximum(high - low, 1e-9)
     left, bottom = (low - margin).round(4).tolist()
     right, top = (high + margin).round(4).tolist()
     return [left, right, bottom, top]
+
+
+def _bulk(points: Floats, codes: Any) -> tuple[Floats, Floats]:
+    """Return the lower and upper ends of the range (r,) that a plot of points (n, r) shows.
+
+    It reaches `_FENCE` interquartile ranges beyond the quartiles of each class, so that stray
+    points do not compress the plot. The range of a class with nearly equal points is at least a
+    quarter of the widest range of a class.
+    """
+    quartiles = [np.quantile(points[codes == k], [0.25, 0.75], axis=0) for k in np.unique(codes)]
+    first, third = np.array(quartiles).swapaxes(0, 1)  # (K, r) each
+    widest = (third - first).max(axis=0)
+    if not (widest > 0).all():  # most points of every class are equal
+        return points.min(axis=0), points.max(axis=0)
+    reach = _FENCE * np.maximum(third - first, 0.25 * widest)
+    return (first - reach).min(axis=0), (third + reach).max(axis=0)
 
 
 def _borders(
@@ -330,13 +364,18 @@ def _borders(
 
 
 def _histograms(values: Floats, sample: RowSample, K: int) -> dict[str, Any]:
-    edges = np.linspace(values.min(), values.max() + 1e-9, _BINS + 1)
+    least, most = (float(end[0]) for end in _bulk(values[:, None], sample.codes))
+    low, high = max(float(values.min()), least), min(float(values.max()), most)
+    edges = np.linspace(low, high + 1e-9, _BINS + 1)
+    beyond = beyond_edges(values, edges)
+    values = np.clip(values, low, high)
     counts = []
     for k in range(K):
         weights = None if sample.weight is None else sample.weight[sample.codes == k]
         counts.append(np.histogram(values[sample.codes == k], edges, weights=weights)[0])
     return {
         "edges": np.round(edges, 4).tolist(),
+        "beyond": beyond,
         "counts": [count.astype(float).tolist() for count in counts],
     }
 

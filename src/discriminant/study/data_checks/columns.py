@@ -442,6 +442,13 @@ def missing_by_class(table: PreparedTable) -> list[CheckFacts]:
 _MANY_LEVELS, _FEW_LEVEL_ROWS, _NEW_LEVELS = 20, 5, 0.02
 
 
+_UNSEEN = {  # what happens to rows with a level that the model does not know
+    "error": ", and are refused",
+    "reject": ", and are rejected",
+    "ignore": ", which it ignores",
+}
+
+
 def rare_levels(table: PreparedTable) -> list[CheckFacts]:
     """Return the categories of which new rows will probably have levels that are unknown."""
     findings = []
@@ -457,8 +464,9 @@ def rare_levels(table: PreparedTable) -> list[CheckFacts]:
         text = (
             f"Column {name(column.name)} has {len(counts)} levels, {few} of them in fewer than "
             f"{_FEW_LEVEL_ROWS} rows. About {percent(unseen)} of new rows will have a level that "
-            "the model does not know, and are refused: leave the column out "
-            f"(--exclude {column.name}), convert it to a number, or use --unseen ignore."
+            f"the model does not know{_UNSEEN[table.unseen]}: leave the column out "
+            f"(--exclude {column.name}), or convert it to a number"
+            f"{', or use --unseen ignore' if table.unseen != 'ignore' else ''}."
         )
         title = f"Category with many rare levels: {column.name}"
         findings.append(finding("rare_levels", "warning", title, text, [column.name]))

@@ -24,6 +24,7 @@ from discriminant.table.blocks import Codes, Floats, Labels, Places
 from discriminant.table.column_cells import Frame, encode_label_cells
 from discriminant.table.encoding import Column, Encoding
 from discriminant.table.formula.expressions import Categories
+from discriminant.table.missing_and_unseen import Unseen
 
 SAMPLE_ROWS = 50_000  # largest number of rows of checks that use a sample
 _FEATURE_KINDS = ("number", "boolean", "date", "ordered", "category")
@@ -84,6 +85,7 @@ class PreparedTable:
     codes: Codes  # (n,)
     fold: npt.NDArray[np.intp] | None = None  # (n,) fold of each row, -1 for rows that are not used
     seed: int = 0
+    unseen: Unseen = "error"  # treatment of levels that these rows do not have
 
     @classmethod
     def of(
@@ -103,7 +105,7 @@ class PreparedTable:
             if column.name in frame.positions and column.kind not in ("target", "weight")
         ]
         columns = tuple(_input_column(column, frame, encoding) for column in present)
-        return cls(columns, labels, codes, fold, seed)
+        return cls(columns, labels, codes, fold, seed, encoding.unseen)
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -122,7 +124,7 @@ class PreparedTable:
         rows = np.sort(generator.choice(len(self), SAMPLE_ROWS, replace=False))
         columns = tuple(column.take(rows) for column in self.columns)
         fold = None if self.fold is None else self.fold[rows]
-        return PreparedTable(columns, self.labels, self.codes[rows], fold, self.seed)
+        return replace(self, columns=columns, codes=self.codes[rows], fold=fold)
 
     @cached_property
     def counts(self) -> npt.NDArray[np.intp]:

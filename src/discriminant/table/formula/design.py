@@ -152,6 +152,7 @@ class Design:
         *,
         rows: int,
         intercept: bool,
+        max_levels: int = _MAX_LEVELS,
     ) -> Design:
         """Determine the design from the training rows.
 
@@ -167,10 +168,12 @@ class Design:
             Number of rows n.
         intercept
             Whether the model has an intercept.
+        max_levels
+            Largest number of levels of a column of texts that the formula does not enclose in C().
         """
         expressions = list(dict.fromkeys(text for term in terms for text in term))
         evaluation = Evaluation(columns, rows, learning=True)
-        factors = [_learn_factor(text, evaluation) for text in expressions]
+        factors = [_learn_factor(text, evaluation, max_levels) for text in expressions]
         place = {text: j for j, text in enumerate(expressions)}
         ordered = [[place[text] for text in term] for term in terms]
         products: list[tuple[Part, ...]] = []
@@ -345,8 +348,10 @@ def _invalid_factor(
     return None
 
 
-def _learn_factor(text: str, evaluation: Evaluation) -> TermFactor:
+def _learn_factor(text: str, evaluation: Evaluation, max_levels: int) -> TermFactor:
     """Determine a factor from the training rows."""
+    import ast
+
     tree = parse_expression(text)
     value = evaluation.factor(tree)
     if not isinstance(value, Categories):
@@ -358,6 +363,8 @@ def _learn_factor(text: str, evaluation: Evaluation) -> TermFactor:
         warn(EmptyLevelWarning.of(to_text(tree), empty))
     if len(levels) < 2:
         raise FormulaError.one_level(to_text(tree), levels[0])
+    if isinstance(tree, ast.Name) and len(levels) > max_levels:
+        raise FormulaError.many_column_levels(to_text(tree), len(levels), max_levels)
     most = _MAX_LEVELS if value.coding == "treatment" else _MAX_CODED
     if len(levels) > most:
         raise FormulaError.many_levels(to_text(tree), len(levels), most)

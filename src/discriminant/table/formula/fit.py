@@ -117,6 +117,7 @@ def formula_encoding(
         columns,
         rows=len(selected),
         intercept=parsed.intercept,
+        max_levels=options.max_levels,
     )
     return replace(encoding, formula=design), notes
 

@@ -11,6 +11,7 @@ This module imports nothing large. Requests that need the workspace wait until i
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from importlib.resources import files
@@ -22,7 +23,8 @@ from urllib.parse import parse_qs
 
 import orjson
 
-from discriminant.errors import InputError
+from discriminant.errors import DiscriminantError, InputError, OutOfMemoryError
+from discriminant.redaction import is_address
 from discriminant.web.request_log import JsonLog, RequestLog
 from discriminant.web.responses import (
     App,
@@ -73,6 +75,7 @@ _POLICY = (
 _PAGE_HEADERS: Headers = [(b"content-security-policy", _POLICY)]
 _LECTURE_POLICY = b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 _LECTURE_HEADERS: Headers = [(b"content-security-policy", _LECTURE_POLICY)]  # the page has the rest
+_TABLE_NUMBER = re.compile(r"[0-9]{1,9}")
 _MAX_JSON = 16 << 20  # bytes of a JSON body
 _ACTIONS = ("density", "evaluate", "surface", "slices", "export", "drift", "code")
 
@@ -109,11 +112,8 @@ class Studio:
             return
         try:
             await self._api(scope, receive, send)
-        except InputError as error:
-            raise HttpError(400, type(error).__name__, str(error)) from None
-        except MemoryError:
-            message = "There is not enough memory for this table. Open a part of its rows."
-            raise HttpError(413, "OutOfMemoryError", message) from None
+        except (DiscriminantError, MemoryError) as error:
+            raise self._refusal(error) from None
 
     # --- start and stop ---------------------------------------------------------------------------
 
@@ -162,6 +162,17 @@ class Studio:
             await asyncio.wait({work}, timeout=0.2)
         return work.result()
 
+    def _refusal(self, error: DiscriminantError | MemoryError) -> HttpError:
+        """Return the response to an error; files are named as the user named them."""
+        if isinstance(error, MemoryError):
+            message = "There is not enough memory for this table. Open a part of its rows."
+            return HttpError(413, "OutOfMemoryError", message)
+        text = re.sub(rf"{re.escape(str(self.folder))}[/\\](\d+[/\\])?", "", str(error))
+        if self.given is not None and not is_address(self.given):
+            text = text.replace(self.given, Path(self.given).name)
+        status = 413 if isinstance(error, OutOfMemoryError) else 400
+        return HttpError(status, type(error).__name__, text)
+
     async def _api(self, scope: Scope, receive: Receive, send: Send) -> None:
         path, method = scope["path"], scope["method"]
         parts = path.split("/")[1:]
@@ -180,7 +191,7 @@ class Studio:
             _check_method(method, "POST")
             body = await _read_json(receive)
             await self._answer(send, getattr(workspace, parts[1]), body)
-        elif len(parts) in (3, 4) and parts[1] == "tables" and parts[2].isdecimal():
+        elif len(parts) in (3, 4) and parts[1] == "tables" and _TABLE_NUMBER.fullmatch(parts[2]):
             await self._table(workspace, parts[2:], method, receive, send)
         else:
             raise _nothing_here()
@@ -230,25 +241,26 @@ class Studio:
         """Write the report in a thread, and send its progress as server-sent events."""
         events: SimpleQueue[dict[str, Any]] = SimpleQueue()
         spec = workspace.checked_spec(table, body)
-        work = start_thread(workspace.report, table, spec, events.put)
-        headers = [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")]
-        await send({"type": "http.response.start", "status": 200, "headers": headers})
-        while (not work.done() or not events.empty()) and not self.stopping():
-            lines = b""
-            while not events.empty():
-                lines += b"data: " + dump(events.get()) + b"\n\n"
-            await send(_part(lines or b": waiting\n\n"))
-            if not work.done():
-                await asyncio.wait({work}, timeout=0.25)
-        last: dict[str, Any] = {"done": True}
-        error = work.exception() if work.done() else InputError("The studio was stopped.")
-        if isinstance(error, InputError):
-            last = {"error": str(error)}
-        elif error is not None:
-            with suppress(Exception):
-                await send(_part(b'data: {"error": "The report could not be written."}\n\n'))
-            raise error
-        await send({**_part(b"data: " + dump(last) + b"\n\n"), "more_body": False})
+        async with self._slots:
+            work = start_thread(workspace.report, table, spec, events.put)
+            headers = [(b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no")]
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
+            while (not work.done() or not events.empty()) and not self.stopping():
+                lines = b""
+                while not events.empty():
+                    lines += b"data: " + dump(events.get()) + b"\n\n"
+                await send(_part(lines or b": waiting\n\n"))
+                if not work.done():
+                    await asyncio.wait({work}, timeout=0.25)
+            last: dict[str, Any] = {"done": True}
+            error = work.exception() if work.done() else InputError("The studio was stopped.")
+            if isinstance(error, DiscriminantError | MemoryError):
+                last = {"error": self._refusal(error).message}
+            elif error is not None:
+                with suppress(Exception):
+                    await send(_part(b'data: {"error": "The report could not be written."}\n\n'))
+                raise error
+            await send({**_part(b"data: " + dump(last) + b"\n\n"), "more_body": False})
 
 
 def _lecture_page(number: int) -> Response:

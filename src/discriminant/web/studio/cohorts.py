@@ -41,12 +41,6 @@ def slice_columns(
     return answer
 
 
-def slice_names(table: OpenTable) -> list[str]:
-    """Return the columns by which rows can be grouped."""
-    frame = table.opened.frame
-    return [] if frame is None else list(frame.names)
-
-
 def _groups(table: OpenTable, column: Any) -> tuple[list[str], npt.NDArray[np.intp]]:
     frame = table.opened.frame
     if frame is None:
@@ -102,8 +96,7 @@ def _counts(
 def compare_moments(table: OpenTable, source: Source) -> dict[str, Any]:
     """Compare the means of another file with those of the table, by Hotelling's T2.
 
-    Only moments are compared. If the other file has the target, the means within classes are
-    compared, too.
+    Only moments are compared; the target of the other file is not read.
     """
     encoding = table.opened.encoding
     with capture_warnings():

@@ -8,7 +8,9 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 
 from discriminant.redaction import register
@@ -18,6 +20,7 @@ from discriminant.web.server import check_libraries, create_server, listen, url_
 from discriminant.web.studio.app import PUBLIC, Studio, build_app
 
 _STOP_SECONDS = 2.0
+_REDIRECT_SECONDS = 30.0  # the token is in a file until the browser has read it
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,13 +78,26 @@ def _serve(
     studio.stop = lambda: setattr(server, "should_exit", True)
     studio.stopping = lambda: bool(server.should_exit)
     if options.browser:
-        threading.Thread(target=_open_browser, args=(url,), daemon=True).start()
+        threading.Thread(target=_open_browser, args=(url, folder), daemon=True).start()
     server.run(sockets=[listener])
     if studio.failure is not None:
         raise studio.failure
 
 
-def _open_browser(url: str) -> None:
+def _open_browser(url: str, folder: Path) -> None:
+    """Open a file that leads to the page: the arguments of the browser are visible to all users.
+
+    The folder is readable by its owner only, and is removed when the studio stops.
+    """
     import webbrowser
 
-    webbrowser.open(url)
+    page = folder / "start.html"
+    descriptor = os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(
+            '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+            f'<meta http-equiv="refresh" content="0; url={escape(url)}"><title>Studio</title>'
+        )
+    webbrowser.open(page.as_uri())
+    time.sleep(_REDIRECT_SECONDS)
+    page.unlink(missing_ok=True)

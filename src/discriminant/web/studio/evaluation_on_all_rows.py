@@ -33,7 +33,7 @@ _CURVE = 200  # points of a curve
 _SURFACE_ROWS = 5_000
 _SURFACE_STEPS = tuple(np.round(np.linspace(0, 1, 11), 3).tolist())
 _SURFACE_WORK = 2e9  # operations beyond which fewer rows are used
-_MAX_CELLS = 400 * 400
+_MAX_CELLS = 4_000_000  # of a map, for all classes together
 
 
 def named_rows(table: OpenTable, X: Any, places: npt.NDArray[np.intp]) -> NamedFeatures:
@@ -80,7 +80,8 @@ def evaluate_choice(
     model, places = table.fitted(choice, edits), table.places(choice)
     labels = table.table.schema.labels
     own = 0 if label is None else table.labels.index(label)
-    costs = None if choice.cost is None else Costs.of(choice.cost_by_label(table.labels), labels)
+    cost = choice.cost_by_label(table.own_labels)
+    costs = None if cost is None else Costs.of(cost, labels)
     reject = None if choice.reject is None else Reject.of(choice.reject)
 
     def count(block: Any) -> tuple[Assessment, Floats, npt.NDArray[np.bool_], Floats]:
@@ -181,8 +182,11 @@ def count_density(table: OpenTable, body: dict[str, Any]) -> bytes:
     low_x, high_x, low_y, high_y = numbers(body.get("box"), "box", 4)
     width = int(number(body.get("width"), "width", 1, 1000))
     height = int(number(body.get("height"), "height", 1, 1000))
-    if not (low_x < high_x and low_y < high_y and width * height <= _MAX_CELLS):
-        raise InputError("box must have a positive width and height, with at most 160,000 cells.")
+    if not (low_x < high_x and low_y < high_y and K * width * height <= _MAX_CELLS):
+        raise InputError(
+            "box must have a positive width and height, with at most "
+            f"{_MAX_CELLS // K:,} cells for {K} classes."
+        )
     counts = np.zeros(K * height * width, dtype=np.int64)
     for X, codes, _ in row_blocks(table, Edits()):
         x, y = ((np.asarray(X) - centre) @ axis for axis in axes)

@@ -27,7 +27,7 @@ def export_choice(
     table: OpenTable, choice: ModelChoice, edits: Edits, to: Any, folder: Path
 ) -> Response:
     """Return the model in one of the formats, as a file to save."""
-    if to not in _FORMATS:
+    if not isinstance(to, str) or to not in _FORMATS:
         raise InputError(f"to must be one of {', '.join(_FORMATS)}.")
     suffix, kind = _FORMATS[to]
     if to == "code":
@@ -54,9 +54,7 @@ def stem(table: OpenTable) -> str:
 
 def reproducing_code(table: OpenTable, choice: ModelChoice, edits: Edits) -> str:
     """Return the Python code that reproduces the model of the page."""
-    reading = dict(table.reading)
-    if choice.off:
-        reading["exclude"] = [*reading.get("exclude", []), *choice.off]
+    reading, rest = _split_off(table, choice)
     options = {"target": table.target, **table.source.options, **reading}
     arguments = ", ".join([repr(table.source.written), *(f"{k}={v!r}" for k, v in options.items())])
     lines = ["import discriminant as dd", ""]
@@ -68,13 +66,15 @@ def reproducing_code(table: OpenTable, choice: ModelChoice, edits: Edits) -> str
     if table.source.target is not None:
         lines += ["# the example is written by the command: discriminant examples"]
     lines += [f"study = dd.study({arguments})"]
+    if rest:
+        lines += [f"study = study.without({rest})  # rows with missing cells there remain dropped"]
     if edits:
         lines += _edit_lines(table, choice, edits)
     else:
         lines += [f"model = study.fitted({constructor})"]
     model = "model"
     if choice.decides:
-        given = {"cost": choice.cost_by_label(table.labels), "reject": choice.reject}
+        given = {"cost": choice.cost_by_label(table.own_labels), "reject": choice.reject}
         options_text = ", ".join(f"{k}={v!r}" for k, v in given.items() if v is not None)
         lines += [f"decision = dd.Decision.of_fitted(model, {options_text})"]
         model = "decision"
@@ -83,9 +83,9 @@ def reproducing_code(table: OpenTable, choice: ModelChoice, edits: Edits) -> str
 
 
 def _edit_lines(table: OpenTable, choice: ModelChoice, edits: Edits) -> list[str]:
-    places, labels = table.places(choice), table.labels
+    places, labels = table.places(choice), table.own_labels
     lines = [
-        "table = study.rows",
+        "table = study.opened.table",
         "X, y = table.features[:].astype(float), table.schema.labels[table.codes]",
     ]
     if edits.removed:
@@ -102,20 +102,33 @@ def _edit_lines(table: OpenTable, choice: ModelChoice, edits: Edits) -> list[str
     return lines
 
 
+def _split_off(table: OpenTable, choice: ModelChoice) -> tuple[dict[str, Any], list[str]]:
+    """Return the options of reading without the columns that are off, and columns to drop later.
+
+    Rows with a missing cell in a column that is off were dropped before the column was left out.
+    """
+    reading, off = dict(table.reading), list(choice.off)
+    if reading.get("missing") == "drop":
+        return reading, off
+    if off:
+        reading["exclude"] = [*reading.get("exclude", []), *off]
+    return reading, []
+
+
 def write_report(
     table: OpenTable, choice: ModelChoice, progress: Callable[[dict[str, Any]], None]
 ) -> None:
     """Compare the default models and the model of the page, and write the report."""
-    reading = dict(table.reading)
-    if choice.off:
-        reading["exclude"] = [*reading.get("exclude", []), *choice.off]
+    reading, rest = _split_off(table, choice)
 
     def step(what: str, done: int, total: int) -> None:
         if done >= 0:
             progress({"step": what, "done": done, "total": total})
 
     study = table.new_study(reading, progress=step)
+    if rest:
+        study = study.without(rest)
     study.compare()
     if choice.decides:
-        study.decide(choice.cost_by_label(table.labels), choice.reject)
+        study.decide(choice.cost_by_label(table.own_labels), choice.reject)
     study.report(table.report_file, title=f"{table.source.name}: {table.target}", yardstick=False)

@@ -1,33 +1,41 @@
 """Tables that can be opened: examples, uploads, and the source named on the command line.
 
-A page names a source by one of the following objects, so it cannot name a file of this machine:
+A page names a source by one of the following objects, so it can name no file other than a database:
 
     {"given": true}                       file or database that was named on the command line
     {"example": "iris"}                   an example table
     {"upload": 3}                         a file that the page has sent
-    {"address": "...", "table": "..."}    a table of a database, typed by the user
+    {"address": "...", "table": "..."}    a table of a database, typed by the user; no query
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import os
 import re
-from collections.abc import Sequence
+import shutil
+import tempfile
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+from discriminant.engines.sql.connection import kind_of, open_connection
 from discriminant.errors import InputError
-from discriminant.redaction import is_address, masked, register
+from discriminant.redaction import is_address, masked, register, split_table
 from discriminant.study.data_source import reject_sparse_file
 from discriminant.table.files.example_tables import EXAMPLES
 from discriminant.table.files.formats import detect_format
+from discriminant.table.sql_dialect import SQL_DIALECTS
 
 _PREVIEW_ROWS = 200
 _SHOWN_ROWS = 6
 _SHOWN_TEXT = 40
+_MOST_UNUSED = 4  # uploads that belong to no open table
+_NAME_BYTES = 100  # file systems allow 255
+_TABLE_NAME = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*){0,2}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +61,44 @@ class Sources:
     folder: Path
     given: str | None = None
     given_table: str | None = None
+    most_bytes: int = 4 << 30  # of all uploads
     _uploads: dict[int, Path] = field(default_factory=dict)
     _numbers: Any = field(default_factory=lambda: count(1))
 
-    def new_upload(self, name: str) -> tuple[int, Path]:
-        """Return the number of a new upload and the file to write it to."""
+    def new_upload(self, name: str, in_use: Collection[str] = ()) -> tuple[int, Path]:
+        """Return the number of a new upload and the file to write it to.
+
+        Uploads that no open table uses (`in_use`) are deleted, the oldest first, while there are
+        more than 4 of them or all uploads together exceed `most_bytes`.
+        """
+        unused = [each for each, path in self._uploads.items() if str(path) not in in_use]
+        while unused and (len(unused) > _MOST_UNUSED or self._upload_bytes() > self.most_bytes):
+            self.delete_upload(unused.pop(0))
+        if self._upload_bytes() > self.most_bytes:
+            raise InputError(
+                f"The uploads of the open tables take more than {self.most_bytes >> 20:,} MB. "
+                "Restart the studio, and name a large file on the command line."
+            )
         number = next(self._numbers)
         folder = self.folder / str(number)
         folder.mkdir()
         self._uploads[number] = folder / safe_name(name)
         return number, self._uploads[number]
+
+    def _upload_bytes(self) -> int:
+        return sum(path.stat().st_size for path in self._uploads.values() if path.exists())
+
+    def delete_upload(self, number: Any) -> None:
+        """Delete an upload, if there is one of this number."""
+        path = self._uploads.pop(number, None)
+        if path is not None:
+            shutil.rmtree(path.parent, ignore_errors=True)
+
+    def delete_path(self, path: str) -> None:
+        """Delete the upload at a path, if there is one."""
+        for number, each in list(self._uploads.items()):
+            if str(each) == path:
+                self.delete_upload(number)
 
     def resolve(self, given: Any) -> Source:
         """Return the source that a page names."""
@@ -86,8 +122,10 @@ class Sources:
         for example in EXAMPLES:
             if example.name == name:
                 path = self.folder / f"{example.name}.csv"
-                if not path.exists():
-                    path.write_bytes(example.csv())
+                if not path.exists():  # two requests may write it at the same time
+                    with tempfile.NamedTemporaryFile(dir=self.folder, delete=False) as file:
+                        file.write(example.csv())
+                    os.replace(file.name, path)
                 return Source(str(path), path.name, path.name, target=example.target)
         raise InputError(f"example must be one of {', '.join(each.name for each in EXAMPLES)}.")
 
@@ -100,8 +138,30 @@ class Sources:
         if table is not None and not isinstance(table, str):
             raise InputError("table must be a text.")
         register(address)
+        address, fragment = split_table(address)
+        table = table or fragment
+        if table and not _TABLE_NAME.fullmatch(table):
+            raise InputError(
+                "table must be the name of a table, such as loans or bank.loans, without special "
+                "characters. For a query, name the database on the command line."
+            )
+        if table and kind_of(address) == "duckdb":
+            _check_duckdb_table(address, table)
         shown = masked(address)
         return Source(address, shown, shown, table or None)
+
+
+def _check_duckdb_table(address: str, table: str) -> None:
+    """Raise an error if a name is not that of a table: DuckDB would read a file of this name."""
+    with open_connection(address, table, SQL_DIALECTS["duckdb"]) as connection:
+        tables = connection.execute(
+            "SELECT lower(table_catalog), lower(table_schema), lower(table_name) "
+            "FROM information_schema.tables"
+        ).fetchall()
+    parts = tuple(table.lower().split("."))
+    if not any(names[-len(parts) :] == parts for names in tables):
+        known = ", ".join(sorted(names[2] for names in tables)[:10]) or "none"
+        raise InputError(f"There is no table {table} in this database. Its tables: {known}.")
 
 
 def safe_name(name: str) -> str:
@@ -112,7 +172,7 @@ def safe_name(name: str) -> str:
     """
     base = re.split(r"[/\\\\]", name)[-1]
     base = re.sub(r"[^\w .()+-]", "_", base).strip(" .")
-    return base[-100:] or "table"
+    return base.encode()[-_NAME_BYTES:].decode(errors="ignore").strip() or "table"
 
 
 def preview(source: Source) -> dict[str, Any]:
@@ -168,7 +228,14 @@ def _file_head(path: str) -> tuple[list[str], list[list[str]]]:
         with io.BufferedReader(format.open_text()) as stream:
             text = io.TextIOWrapper(stream, encoding="utf-8", newline="")
             reader = csv.reader(text, delimiter=dialect.delimiter, quotechar=dialect.quote)
-            rows = list(islice(filter(None, reader), _PREVIEW_ROWS + 1))
+            try:
+                rows = list(islice(filter(None, reader), _PREVIEW_ROWS + 1))
+            except csv.Error:
+                raise InputError(
+                    f"Line {reader.line_num + 1} has a cell of more than "
+                    f"{csv.field_size_limit():,} characters, or a quotation mark that is not "
+                    "closed. Correct the line."
+                ) from None
         return list(dialect.names), rows[1:]
     return _arrow_head(_arrow_table(format))
 

@@ -22,6 +22,7 @@ MODELS = {  # name in the page: class, and which dials it has
     "ridge": ("LeastSquares", ("ridge",)),
     "logistic": ("Logistic", ("ridge", "prior")),
 }
+MOST_TERMS = 120  # features, squares and products; as in model.js
 _FIXED = {"student": {"predictive": "student"}}
 
 
@@ -41,7 +42,7 @@ class ModelChoice:
         """Check the choice of a page."""
         given = _mapping(given, "model")
         name = given.get("model", "lda")
-        if name not in MODELS:
+        if not isinstance(name, str) or name not in MODELS:
             raise InputError(f"model must be one of {', '.join(MODELS)}.")
         options: dict[str, Any] = dict(_FIXED.get(name, {}))
         for option in MODELS[name][1]:
@@ -86,7 +87,7 @@ class ModelChoice:
 
         return make_pipeline(dd.Basis(degree=2, origin=list(origin)), model)
 
-    def cost_by_label(self, labels: Sequence[str]) -> dict[str, dict[str, float]] | None:
+    def cost_by_label(self, labels: Sequence[Any]) -> dict[Any, dict[Any, float]] | None:
         """Return the costs in the form that `Decision` expects."""
         if self.cost is None:
             return None
@@ -191,8 +192,12 @@ def _costs(value: Any, classes: int) -> tuple[tuple[float, ...], ...] | None:
 def _coded_rows(
     value: Any, name: str, classes: int, features: int
 ) -> tuple[tuple[int, tuple[float, ...]], ...]:
-    rows = []
-    for item in value or []:
+    rows: list[tuple[int, tuple[float, ...]]] = []
+    if value is None:
+        return ()
+    if not isinstance(value, list):
+        raise InputError(f"edits.{name} must be a list of pairs: class number, features.")
+    for item in value:
         valid = isinstance(item, list) and len(item) == 2 and type(item[0]) is int
         if not valid or not 0 <= item[0] < classes:
             raise InputError(f"edits.{name} must be a list of pairs: class number, features.")

@@ -30,7 +30,7 @@ from discriminant.table.blocks import Codes, Floats
 from discriminant.table.encoding import Encoding
 from discriminant.web.responses import HttpError, Response, dump
 from discriminant.web.studio.sources import Source
-from discriminant.web.studio.specification import Edits, ModelChoice
+from discriminant.web.studio.specification import MOST_TERMS, Edits, ModelChoice
 
 SHOWN_ROWS = 5_000
 _SHOWN_NUMBERS = 2_000_000  # largest number of cells of the rows that the page gets
@@ -53,6 +53,8 @@ class OpenTable:
         self.opened = self.study.opened
         self.table = self.opened.table
         self.partial = self.study.study_source.partitioned is not None
+        partitioned = self.study.study_source.partitioned
+        self.sampled = partitioned is not None and not partitioned.sample_is_complete
         self._models: OrderedDict[Any, Any] = OrderedDict()
         self._lock = Lock()
         self._check_size()
@@ -78,8 +80,14 @@ class OpenTable:
 
     @property
     def labels(self) -> list[str]:
-        """Labels of the classes."""
-        return [str(label) for label in self.table.schema.labels.tolist()]
+        """Labels of the classes as the page shows them."""
+        return [str(label) for label in self.own_labels]
+
+    @property
+    def own_labels(self) -> list[Any]:
+        """Labels of the classes as in the table: text, whole numbers or booleans."""
+        labels: list[Any] = self.table.schema.labels.tolist()
+        return labels
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -187,19 +195,38 @@ class OpenTable:
     def choice(self, given: Any, edits: Any = None) -> tuple[ModelChoice, Edits]:
         """Return the model and the edits that a page sent, after checking them."""
         chosen = ModelChoice.of(given, labels=self.labels, columns=self.columns)
+        d = len(self.places(chosen))
+        if chosen.degree == 2 and d * (d + 3) // 2 > MOST_TERMS:
+            raise InputError(
+                f"{d} features have {d * (d + 3) // 2} squares, products and features; the studio "
+                f"fits up to {MOST_TERMS}. Leave columns out, or fit Basis(degree=2) in Python."
+            )
+        if self.sampled and edits:
+            raise InputError(
+                "This table is read in partitions, so that its points can be changed in the page "
+                "but not counted, saved or exported. Undo the changes, or open a file of its rows."
+            )
         size = {"rows": len(self.table), "classes": len(self.labels)}
-        return chosen, Edits.of(edits, **size, features=len(self.features))
+        checked = Edits.of(edits, **size, features=len(self.features))
+        self._check_classes(checked)
+        return chosen, checked
+
+    def _check_classes(self, edits: Edits) -> None:
+        """Raise an error if edits leave a class without rows."""
+        if not edits.removed:
+            return
+        left = np.bincount(self.table.codes, minlength=len(self.labels))
+        np.subtract.at(left, self.table.codes[list(edits.removed)], 1)
+        np.add.at(left, np.array([code for code, _ in edits.added], dtype=np.intp), 1)
+        empty = [label for label, rows in zip(self.labels, left, strict=True) if rows == 0]
+        if empty:
+            raise InputError(
+                f"All rows of the class {', '.join(empty)} are removed. Put one back, or draw one."
+            )
 
     def encoding(self, choice: ModelChoice) -> Encoding:
         """Return the encoding without the columns that are left out."""
-        encoding = self.opened.encoding
-        columns = tuple(
-            replace(column, kind="dropped", features=(), fill=(), indicator=False, note="excluded")
-            if column.name in choice.off
-            else column
-            for column in encoding.columns
-        )
-        return replace(encoding, columns=columns)
+        return self.opened.encoding.without(choice.off)
 
     def places(self, choice: ModelChoice) -> npt.NDArray[np.intp]:
         """Return the numbers of the features in use."""
@@ -237,6 +264,10 @@ class OpenTable:
         places, model = self.places(choice), choice.estimator(self.origin_of(choice))
         if choice.model != "logistic" and choice.degree == 1:
             return model.fit_moments(self.edited_moments(edits).select(places.tolist()))
+        if self.sampled:
+            if choice.degree == 2:
+                raise InputError("Squares and products need all rows in memory.")
+            return self.study.without(choice.off).fitted(model).estimator_
         rows, codes, weight = self.edited_rows(edits)
         names = [self.features[j] for j in places]
         frame = dict(zip(names, np.ascontiguousarray(rows[:, places]).T, strict=True))
@@ -291,7 +322,7 @@ class OpenTable:
         encoded = Encoded.of_fitted(self.fitted(choice, edits), self.encoding(choice))
         if not choice.decides:
             return encoded
-        cost = choice.cost_by_label(self.labels)
+        cost = choice.cost_by_label(self.own_labels)
         return dd.Decision.of_fitted(encoded, cost=cost, reject=choice.reject)
 
 

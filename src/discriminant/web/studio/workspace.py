@@ -11,6 +11,7 @@ from typing import Any
 
 from discriminant.errors import InputError, capture_warnings
 from discriminant.lectures import TITLES as LECTURES
+from discriminant.redaction import is_address
 from discriminant.table.files.example_tables import EXAMPLES
 from discriminant.web.responses import HttpError, Response, dump
 from discriminant.web.studio.cohorts import compare_moments, slice_columns
@@ -20,7 +21,7 @@ from discriminant.web.studio.evaluation_on_all_rows import (
     evaluate_choice,
 )
 from discriminant.web.studio.exports import export_choice, reproducing_code, write_report
-from discriminant.web.studio.sources import Source, Sources, preview
+from discriminant.web.studio.sources import Sources, preview
 from discriminant.web.studio.specification import Edits, ModelChoice
 from discriminant.web.studio.tables import BINARY, OpenTable
 
@@ -56,7 +57,9 @@ class Workspace:
 
     def new_upload(self, name: str) -> tuple[int, Path]:
         """Return the number of a new upload and the file to write it to."""
-        return self.sources.new_upload(name)
+        with self._lock:
+            in_use = {table.source.path for table in self._tables.values()}
+            return self.sources.new_upload(name, in_use)
 
     def preview(self, body: dict[str, Any]) -> Response:
         """Return the columns and the first rows of a source."""
@@ -75,14 +78,19 @@ class Workspace:
         with self._lock:
             self._tables[number] = table
             while len(self._tables) > _MOST_TABLES:
-                self._tables.popitem(last=False)
+                _, closed = self._tables.popitem(last=False)
+                closed.report_file.unlink(missing_ok=True)
+                if all(each.source.path != closed.source.path for each in self._tables.values()):
+                    self.sources.delete_path(closed.source.path)
         return answer
 
     def table(self, number: int) -> OpenTable:
         """Return an open table."""
-        table = self._tables.get(number)
-        if table is None:
-            raise HttpError(404, "TableError", "This table is no longer open. Open it again.")
+        with self._lock:
+            table = self._tables.get(number)
+            if table is None:
+                raise HttpError(404, "TableError", "This table is no longer open. Open it again.")
+            self._tables.move_to_end(number)
         return table
 
     # --- questions about a table ------------------------------------------------------------------
@@ -112,7 +120,14 @@ class Workspace:
 
     def drift(self, table: OpenTable, body: dict[str, Any]) -> Response:
         """Compare the means of the table with those of another file."""
-        return Response(dump(compare_moments(table, self.sources.resolve(body.get("source")))))
+        source = self.sources.resolve(body.get("source"))
+        if is_address(source.path):
+            raise InputError("Drift compares files. Export the rows of the database to a file.")
+        try:
+            return Response(dump(compare_moments(table, source)))
+        finally:
+            if source.path != table.source.path:
+                self.sources.delete_path(source.path)
 
     def export(self, table: OpenTable, body: dict[str, Any]) -> Response:
         """Return the model in a format."""
@@ -148,6 +163,3 @@ def _reading(body: dict[str, Any]) -> dict[str, Any]:
         raise InputError(f"missing must be one of {', '.join(_MISSING)}.")
     reading["missing"] = "" if missing == "error" else missing
     return reading
-
-
-__all__ = ["Source", "Workspace"]

@@ -288,3 +288,17 @@ def test_ways_out_of_missing_cells_and_of_an_absent_response_work():
         assert (
             dd.Encoded(dd.Logistic(), formula=text).fit(frame, frame["y"]).score(frame, frame["y"])
         )
+
+
+def test_column_with_more_levels_than_max_levels_is_rejected_unless_enclosed_in_c():
+    frame = FRAME.assign(id=[f"r{i}" for i in range(N)])
+    limited = Encoded(LDA(), formula="case ~ .", max_levels=50)
+    with pytest.raises(FormulaError, match=r"'id' in the formula has 60 levels; the limit is 50"):
+        limited.fit(frame)
+    assert "id" not in limited.set_params(formula="case ~ . - id").fit(frame).encoding_.columns
+    many = pd.concat([frame] * 2, ignore_index=True)
+    many["id"] = [f"r{i}" for i in range(2 * N)]
+    with pytest.raises(FormulaError, match="120 levels; the limit is 100"):
+        LDA.from_formula("case ~ age:id", many)
+    model = LinearRegression.from_formula("dose ~ C(id)", many)
+    assert len(model.encoding_.features) == 119

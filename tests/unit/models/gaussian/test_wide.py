@@ -15,6 +15,7 @@ from discriminant import LDA, QDA, RDA, ClassMoments, NearestMean, moments
 from discriminant.errors import (
     CollinearWarning,
     ConstantColumnWarning,
+    DecompositionError,
     MissingValueError,
     MomentsMismatchError,
     OptionError,
@@ -23,6 +24,7 @@ from discriminant.errors import (
     TooFewRowsError,
     WeightError,
 )
+from discriminant.models.gaussian import covariance
 from discriminant.models.gaussian.family import GaussianFamily, fit_gaussian, pooled_metric
 from discriminant.models.gaussian.wide import fit_wide, wide_metric
 from discriminant.moments.rows_instead_of_moments import ClassRows
@@ -457,3 +459,26 @@ def test_leave_one_out_errors_of_ridge_lda_are_those_worked_out_in_r(shared_data
             model.partial_fit(X[i : i + 1], y[i : i + 1])
         found.append(errors)
     assert found == reference["errors"]
+
+
+@pytest.mark.parametrize("shape", [(9, 4), (4, 9)])
+def test_svd_that_does_not_converge_is_repeated_with_the_other_routine(shape, monkeypatch):
+    X = np.random.default_rng(0).normal(size=shape) * 10.0 ** np.arange(shape[1])
+    expected = np.linalg.svd(X, compute_uv=False)
+    routines, svd = [], covariance.svd
+
+    def failing(matrix, *, lapack_driver, **options):
+        routines.append(lapack_driver)
+        if lapack_driver in fails:
+            raise np.linalg.LinAlgError("SVD did not converge")
+        return svd(matrix, lapack_driver=lapack_driver, **options)
+
+    monkeypatch.setattr(covariance, "svd", failing)
+    fails = {"gesdd"}
+    left, values, right = covariance.thin_svd(X)
+    assert routines == ["gesdd", "gesvd"]
+    np.testing.assert_allclose(values, expected, rtol=1e-9)
+    np.testing.assert_allclose((left * values) @ right, X, rtol=1e-9, atol=1e-12 * expected[0])
+    fails = {"gesdd", "gesvd"}
+    with pytest.raises(DecompositionError, match=r"did not converge.*redundant columns"):
+        covariance.thin_svd(X)

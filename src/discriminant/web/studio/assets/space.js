@@ -10,6 +10,7 @@ import { announce, byId, colourOf, count, h, mark, number, percent, traceShape }
 import { inner } from "./model.js";
 import { postForBytes } from "./server.js";
 
+const MOST_CELLS = 4e6; // of the density of all rows, for all classes together
 const MARGIN = { left: 54, right: 14, top: 14, bottom: 46 };
 const CELL = 7; // pixels of a cell of the region map
 const NEAR = 14; // pixels within which a point is hit
@@ -555,7 +556,8 @@ export class Space {
 
   async #countDensity() {
     const { session } = this, { axes, centre, used } = this.frame, { width, height } = this.#inside();
-    const w = Math.max(Math.round(width / 4), 10), h = Math.max(Math.round(height / 4), 10), view = this.box;
+    const cell = Math.max(4, Math.sqrt((width * height * session.K) / MOST_CELLS)), view = this.box;
+    const w = Math.max(Math.floor(width / cell), 1), h = Math.max(Math.floor(height / cell), 1);
     const full = (direction) => {
       const out = new Array(session.d).fill(0);
       used.forEach((j, p) => { out[j] = direction[p]; });

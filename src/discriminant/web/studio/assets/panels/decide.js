@@ -8,6 +8,7 @@ import { REJECT } from "../moments.js";
 
 const share = (value) => percent(value, 0);
 const WAIT = 250; // milliseconds without a change, after which the server counts
+const PAUSE = 2000; // milliseconds after a failed count, after which the next change asks again
 
 export class Decide {
   constructor(session, { select }) {
@@ -41,6 +42,7 @@ export class Decide {
     const body = { model: modelOf(session), edits: session.edits(), label: session.labels[this.label] };
     const key = JSON.stringify(body);
     if (this.exact?.key === key) return this.exact.value;
+    if (this.failed?.key === key && performance.now() < this.failed.until) return { ...own, updating: false, failure: this.failed.message };
     if (this.asked !== key) {
       this.asked = key;
       clearTimeout(this.waiting);
@@ -61,7 +63,10 @@ export class Decide {
       this.exact = { key, value };
       this.session.changed();
     } catch (error) {
-      if (error.name !== "AbortError") byId("confusion-note").textContent = error.message;
+      if (error.name === "AbortError" || this.asked !== key) return;
+      this.failed = { key, message: error.message, until: performance.now() + PAUSE };
+      this.asked = null;
+      this.session.changed();
     }
   }
 
@@ -123,7 +128,7 @@ export class Decide {
     byId("confusion-note").textContent =
       `${current.of === "rows" ? count(current.rows, "row") : count(current.rows, "point")}.` +
       `${loss === null || loss === undefined ? "" : ` Log loss ${number(loss)}: lower is better, 0 is certain and right.`}` +
-      `${current.updating ? " Updating …" : ""}`;
+      `${current.updating ? " Updating …" : ""}${current.failure ? ` All rows could not be counted: ${current.failure}` : ""}`;
   }
 
   #pointsOf(a, k) {

@@ -35,6 +35,7 @@ from discriminant.errors import (
     PosteriorError,
     ShapeError,
     SourceChangedError,
+    merge_warnings,
 )
 from discriminant.moments.confusion import Tally, sort_actions
 from discriminant.moments.ranking import Ranking
@@ -175,20 +176,25 @@ def evaluate(
     >>> evaluate(model, [[0.5], [4.5], [6.0]], list("aab")).recall.tolist()
     [0.5, 1.0]
     """
+    if not hasattr(model, "predict"):
+        allowed = "a fitted classifier; for labels and predictions, use assess(y_true, y_pred)"
+        raise OptionError.of("model", type(model).__name__, allowed)
     check_classifier(model)
     if isinstance(X, PartitionedTable):
         reject_separate_labels(y, sample_weight)
         return evaluate_rows(model, X, unseen=unseen)
     if y is None:
         raise LabelError.absent("evaluate")
-    decisions, others = decisions_of(model, X)
+    with merge_warnings():  # each prediction of an Encoded encodes the rows again
+        decisions, others = decisions_of(model, X)
+        log_posterior = log_posterior_or_none(model, X)
     labels = as_vector(y)
     if len(labels) != len(decisions):
         raise ShapeError.of_truth(len(labels), len(decisions))
     return assess(
         y,
         decisions,
-        log_posterior=log_posterior_or_none(model, X),
+        log_posterior=log_posterior,
         classes=np.asarray(model.classes_),
         actions=others,
         sample_weight=sample_weight,

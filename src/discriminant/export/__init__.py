@@ -24,8 +24,8 @@ def export(model: Any, to: str, path: Any = None, **options: Any) -> str | bytes
     path : path-like, optional
         File to which the result is also written, atomically.
     **options
-        `table`, `dialect` and `keep` for 'sql'; `inputs` for 'onnx'; `outputs` for all, any of
-        'score', 'log_odds', 'log_p', 'p', 'label', 'cost', 'action', 'value'.
+        `table` (default 'rows'), `dialect` and `keep` for 'sql'; `inputs` for 'onnx'; `outputs` for
+        all, any of 'score', 'log_odds', 'log_p', 'p', 'label', 'cost', 'action', 'value'.
 
     Returns
     -------
@@ -51,6 +51,8 @@ def export(model: Any, to: str, path: Any = None, **options: Any) -> str | bytes
             import_module("onnx")
         except ImportError:
             raise LibraryMissingError.of("onnx", what="An ONNX file", extra="onnx") from None
+    if to == "sql":
+        options = {"table": "rows", **options}
     write = getattr(import_module(f"discriminant.export.{to}"), f"to_{to}")
     exported: str | bytes = named_options(write)(model, **options)
     if path is not None:

@@ -7,12 +7,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from discriminant.study.workflow import Study as Study
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
+
+def _options_by_name(function: Callable[P, T]) -> Callable[P, T]:
+    """Wrap `study` so that a second positional argument raises an error with the correct call."""
+
+    @wraps(function)
+    def checked(*args: P.args, **options: P.kwargs) -> T:
+        if len(args) > 1:
+            from discriminant.errors import OptionError
+            from discriminant.errors.base import show_value
+
+            allowed = f"passed by name: study(source, target={show_value(args[1])})"
+            raise OptionError.of("target", args[1], allowed)
+        return function(*args, **options)
+
+    return checked
+
+
+@_options_by_name
 def study(
     source: Any,
     *,
@@ -87,7 +108,6 @@ def study(
     >>> sizes.compare(["lda", "nearest_mean"])["lda"].facts["error"]
     0.0
     """
-    from discriminant.errors import OptionError
     from discriminant.study.workflow import Study
     from discriminant.table.formula.parse import response_column
 
@@ -95,6 +115,8 @@ def study(
         reading["formula"] = formula
         target = response_column(formula) if target is None else target
     if target is None:
+        from discriminant.errors import OptionError
+
         raise OptionError.of("target", None, "the column to predict, or the response of a formula")
     reading = {
         "weight": weight,

@@ -687,7 +687,8 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
                 allowed = "a number if there are no rows to hold out"
                 raise OptionError.of("shrinkage", "cv", allowed)
             shrinkage = self.cv_.shrinkage[self.cv_.best()[1]]
-        return check_family(GaussianFamily(1.0, shrinkage, self.target, self.denominator))
+        family = GaussianFamily(1.0, shrinkage, self.target, self.denominator)
+        return check_family(family, shrinkage=SHRINKAGE_WITH_CV)
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the model in one pass over the rows; shrinkage='cv' reads them two more times.
@@ -1072,14 +1073,24 @@ def _classified(
     return table
 
 
-def check_family(family: GaussianFamily) -> GaussianFamily:
-    """Return the covariance family; raise `OptionError` if one of its options is invalid."""
+SHRINKAGE_WITH_CV = "a number from 0 to 1, 'auto', 'oas' or 'cv' (0 for none)"
+
+
+def check_family(
+    family: GaussianFamily,
+    *,
+    pooling: str = "a number from 0 to 1",
+    shrinkage: str = "a number from 0 to 1, 'auto' or 'oas' (0 for none)",
+) -> GaussianFamily:
+    """Return the covariance family; raise `OptionError` if one of its options is invalid.
+
+    The texts `pooling` and `shrinkage` describe the values that the estimator accepts.
+    """
     if not _is_share(family.pooling):
-        raise OptionError.of("pooling", family.pooling, "a number from 0 to 1")
+        raise OptionError.of("pooling", family.pooling, pooling)
     estimated = isinstance(family.shrinkage, str) and family.shrinkage in ("auto", "oas")
     if not estimated and not _is_share(family.shrinkage):
-        allowed = "a number from 0 to 1, 'auto' or 'oas' (0 for none)"
-        raise OptionError.of("shrinkage", family.shrinkage, allowed)
+        raise OptionError.of("shrinkage", family.shrinkage, shrinkage)
     check_choice("target", family.target, TARGETS)
     check_choice("denominator", family.denominator, DENOMINATORS)
     check_choice("shrink", family.shrink, ("pooled", "mixed"))

@@ -15,6 +15,7 @@ from discriminant.assessment.resampling.rda_grid import STEPS, Candidates, Grid,
 from discriminant.errors import OptionError
 from discriminant.estimators.base import Prior
 from discriminant.estimators.gaussian.lda_qda import (
+    SHRINKAGE_WITH_CV,
     GaussianClassifier,
     Predictive,
     check_family,
@@ -26,6 +27,8 @@ from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.moments.rows_instead_of_moments import ClassRows
 from discriminant.table.blocks import Floats
 from discriminant.table.memory import Table
+
+_POOLING = "a number from 0 to 1, 'cv' or 'empirical_bayes'"
 
 
 class RDA(GaussianClassifier):
@@ -145,7 +148,11 @@ class RDA(GaussianClassifier):
             p, s, _ = grid.best()
             pooling = float(grid.pooling[p]) if pooling == "cv" else pooling
             shrinkage = grid.shrinkage[s] if shrinkage == "cv" else shrinkage
-        return check_family(GaussianFamily(pooling, shrinkage, *self._conventions))
+        return check_family(
+            GaussianFamily(pooling, shrinkage, *self._conventions),
+            pooling=_POOLING,
+            shrinkage=SHRINKAGE_WITH_CV,
+        )
 
     @property
     def _pools_by_bayes(self) -> bool:
@@ -220,7 +227,11 @@ class RDA(GaussianClassifier):
             STEPS if value == "cv" else (value,) for value in (self.pooling, self.shrinkage)
         )
         for pooling in poolings:
-            check_family(GaussianFamily(pooling, shrinkages[0], *self._conventions))
+            check_family(
+                GaussianFamily(pooling, shrinkages[0], *self._conventions),
+                pooling=_POOLING,
+                shrinkage=SHRINKAGE_WITH_CV,
+            )
         family = GaussianFamily(1.0, 0.0, *self._conventions)
         return Candidates(family, np.array(poolings), tuple(shrinkages), (self.prior,))
 

@@ -6,6 +6,7 @@ from scipy import sparse
 
 import discriminant as dd
 from discriminant.errors import DiscriminantError
+from discriminant.study.row_explanation import explain_rows
 from discriminant.table.column_cells import frame_from_dataframe
 from discriminant.web.service.models import load_model
 from discriminant.web.service.predictions import PredictionOptions
@@ -101,6 +102,24 @@ def test_explanation_names_the_columns_of_the_rows(served, rows, name):
     explanation = predict(model, rows[:3], explain=True).explanations[0]
     assert set(explanation["contributions"]) == {c.name for c in model.predictor.encoding.used}
     assert all(np.isfinite(value) for value in explanation["contributions"].values())
+
+
+def test_a_pool_is_explained_with_the_typical_row_of_explain_row():
+    frame, labels = table()
+    numbers = frame[["size", "weight"]]
+    study = dd.study(numbers.assign(label=labels), target="label", folds=3)
+    study.compare(["lda", "qda"])
+    pool = study.model("pool")
+    from discriminant.web.service.predictions import Predictor
+
+    predictor = Predictor(pool, array=False)
+    explanations = predictor.predict(
+        frame_from_dataframe(numbers[:3]), PredictionOptions.of({"explain": True})
+    ).explanations
+    expected = explain_rows(pool, numbers, pool.encoding_, most=3).rows
+    for found, row in zip(explanations, expected, strict=True):
+        contributions = {one.column: one.contribution for one in row.columns}
+        assert found["contributions"] == pytest.approx(contributions)
 
 
 def test_smallest_change_changes_the_class(served, rows):

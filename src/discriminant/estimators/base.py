@@ -1301,11 +1301,12 @@ class IterativeEstimator(RowEstimator):
         """Return the scores of the rule: (n, K), or (n, 1) for a rule with a single score."""
         return self._score_rows(self._prediction_rule(X).scores, X)
 
-    def _prediction_rule(self, X: Any) -> LinearRule:
-        """Return the rule, in the faster form for values if the rows are many."""
+    def _prediction_rule(self, X: Any) -> Any:
+        """Return the rule; with a single score, in the faster form for values if rows are many."""
         self._check_is_fitted()
-        rule: LinearRule = self.rule_
-        return rule.for_values() if len(rule.intercept) == 1 and _is_large_block(X) else rule
+        rule = self.rule_
+        single = isinstance(rule, LinearRule) and len(rule.intercept) == 1
+        return rule.for_values() if single and _is_large_block(X) else rule
 
 
 class IterativeClassifier(ClassifierMixin, IterativeEstimator):

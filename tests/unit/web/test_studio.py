@@ -1,6 +1,5 @@
 """The server of the studio: who may use it, and that its numbers and files equal Python's."""
 
-import asyncio
 import io
 import json
 import os
@@ -28,7 +27,7 @@ from discriminant.web.security import Access
 from discriminant.web.studio import app as studio_app, command
 from discriminant.web.studio.app import PUBLIC, Studio, build_app
 from discriminant.web.studio.sources import Sources, guess_target, safe_name
-from tests.unit.web.conftest import TOKEN, table
+from tests.unit.web.conftest import TOKEN, run_async, table
 
 ASSETS = Path(studio_app.__file__).parent / "assets"
 FILES = [file for file in ASSETS.rglob("*") if file.is_file()]
@@ -797,7 +796,7 @@ def test_reports_wait_for_a_free_slot(tmp_path):
         await studio._report(workspace, None, {}, AsyncMock())
         return studio._slots.entered
 
-    assert asyncio.run(report()) == 1
+    assert run_async(report()) == 1
 
 
 def test_token_is_not_among_the_arguments_of_the_browser(tmp_path, monkeypatch):

@@ -394,7 +394,7 @@ function tree() {
   }
 
   own.start(() => {
-    const root = build(), { x, y } = row, found = search(root, x, y, beam.value), best = search(root, x, y, 16), nodes = plane.nodes();
+    const root = build(), { x, y } = row, visit = search(root, x, y, beam.value), best = search(root, x, y, 16), nodes = plane.nodes();
     const key = JSON.stringify([plane.points.map((point) => [point.x, point.y]), beam.value]);
     if (key !== known.key) { // moving the row does not change the regions
       known = { key, labels: new Int8Array(nodes.length / 2).fill(-2), misses: 0 };
@@ -408,7 +408,7 @@ function tree() {
     plane.shade(known.labels);
     const names = (i) => String.fromCharCode(65 + i);
     plane.draw(
-      [found, best].map((result, k) => plane.line([x, y], [plane.points[result.label].x, plane.points[result.label].y], k ? "dashed" : "strong")),
+      [visit, best].map((result, k) => plane.line([x, y], [plane.points[result.label].x, plane.points[result.label].y], k ? "dashed" : "strong")),
       labels.map((_, i) => plane.text([plane.points[i].x, plane.points[i].y], names(i), { dy: -11 })),
     );
     const parts = [];
@@ -418,15 +418,15 @@ function tree() {
       node.u = node.children.length ? node.children.reduce((s, c) => s + c.u, 0) / node.children.length : leaf++ + 0.5;
       node.v = 3 - depth;
       for (const child of node.children) {
-        parts.push(picture.line([node.u, node.v], [child.u, child.v], found.visited.has(child) && found.visited.has(node) ? "strong" : "faint"));
+        parts.push(picture.line([node.u, node.v], [child.u, child.v], visit.visited.has(child) && visit.visited.has(node) ? "strong" : "faint"));
       }
       parts.push(node.children.length ? picture.circle([node.u, node.v], 5, "spot")
-        : picture.text([node.u, node.v], names(node.items[0]), { dy: 12, kind: found.visited.has(node) ? "label selected" : "label" }));
+        : picture.text([node.u, node.v], names(node.items[0]), { dy: 12, kind: visit.visited.has(node) ? "label selected" : "label" }));
     };
     lay(root, 0);
     picture.draw(parts);
-    used(`${found.evaluated}`, `a full search of the tree: ${best.evaluated}`);
-    chosen(names(found.label), `probability ${short(Math.exp(found.log))}`);
+    used(`${visit.evaluated}`, `a full search of the tree: ${best.evaluated}`);
+    chosen(names(visit.label), `probability ${short(Math.exp(visit.log))}`);
     full(names(best.label), `probability ${short(Math.exp(best.log))}`);
     missed(percent(known.misses / known.labels.length), "grey share");
   }, { atReset: () => { row = { x: 0.3, y: 0.35 }; } });

@@ -102,10 +102,10 @@ function codes() {
   own.start(() => {
     const code = CODES[kind.value], M = code[0].length, { points } = plane, moments = momentsOf(points, 4), nodes = plane.nodes(), rows = rowsOf(points);
     const rules = Array.from({ length: M }, (_, m) => fit(moments.group(code.map((each) => (each[m] > 0 ? 1 : each[m] < 0 ? 0 : -1)), ["minus", "plus"]), { model: model.value }));
-    const found = new Map(), decode = (word) => {
+    const decoded = new Map(), decode = (word) => {
       const key = word.join();
-      if (!found.has(key)) found.set(key, nearest(word, code));
-      return found.get(key);
+      if (!decoded.has(key)) decoded.set(key, nearest(word, code));
+      return decoded.get(key);
     };
     const label = (word) => (decode(word).winners.length === 1 ? decode(word).winners[0] : -1);
     plane.shade(Int8Array.from(words(rules, nodes), label));

@@ -222,8 +222,54 @@ def test_yardstick_is_better_on_a_chessboard():
     frame = pd.DataFrame(rows, columns=["a", "b"]).assign(kind=np.floor(rows).sum(axis=1) % 2)
     study = dd.study(frame, target="kind")
     study.compare(["lda", "qda"])
-    trees = study.facts()["comparison"]["yardstick"]
+    facts = study.facts()
+    trees = facts["comparison"]["yardstick"]
     assert trees["better"] and "consider trees" in trees["text"]
+    (pair,) = facts["pairs"]["pairs"]
+    assert "No straight boundary separates them well" in pair["separates"]
+    assert "Another measurement is needed" not in pair["separates"]
+
+
+def test_trees_that_may_be_better_by_chance_are_called_so():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(150, 2))
+    kind = (rows[:, 0] ** 2 + rng.normal(size=150) > 0.6).astype(int)
+    study = dd.study(pd.DataFrame(rows, columns=["a", "b"]).assign(kind=kind), target="kind")
+    study.compare(["lda"])
+    comparison = study.facts()["comparison"]
+    trees = comparison["yardstick"]
+    assert trees["log_loss"] < comparison["models"][0]["log_loss"] and not trees["better"]
+    assert "may be chance (p = 0.37)" in trees["text"]
+
+
+def test_a_confused_pair_that_the_model_separates_is_not_called_inseparable():
+    rng = np.random.default_rng(0)
+    radius = np.repeat([1.0, 4.0], 300) + rng.normal(scale=0.5, size=600)
+    angle = rng.uniform(0, 2 * np.pi, 600)
+    rows = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    frame = pd.DataFrame(rows, columns=["a", "b"]).assign(kind=np.repeat(["in", "out"], 300))
+    study = dd.study(frame, target="kind")
+    study.choose("qda")
+    (pair,) = study.facts(yardstick=False)["pairs"]["pairs"]
+    assert pair["overlap"] > 0.4 and sum(pair["errors"]) < 30
+    assert "their boundary is not straight" in pair["separates"]
+    assert "Nothing measured" not in pair["separates"]
+
+
+def test_a_basis_with_too_many_columns_is_reduced_before_it_is_left_out():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 30))
+    frame = pd.DataFrame(rows, columns=[f"x{j}" for j in range(30)])
+    frame["kind"] = np.digitize(rows[:, 0] ** 2 + 0.3 * rng.normal(size=400), [0.3, 1.0, 2.0])
+    study = dd.study(frame, target="kind")
+    compared = study.compare(["lda", "logistic_quadratic", "logistic_random"])
+    notes = {result.name: result.facts["note"] for result in compared.results}
+    assert notes["logistic_quadratic"].startswith("With squares only")
+    assert notes["logistic_random"].startswith("With 53 random features")
+    assert study.model("logistic_quadratic").estimator_.steps[0][1].basis_.width == 60
+    assert study.model("logistic_random").estimator_.steps[0][1].basis_.width == 83
+    worse, better = (compared[name].facts["log_loss"] for name in ("lda", "logistic_quadratic"))
+    assert better < 0.8 * worse
 
 
 def test_learning_curve_is_that_of_fits_to_some_folds():

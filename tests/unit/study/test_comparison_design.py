@@ -68,16 +68,43 @@ def test_headline_of_a_named_model_is_its_raw_figure_with_an_interval():
     assert headline["log_loss_low"] < headline["log_loss"] < headline["log_loss_high"]
 
 
-def test_single_model_replaces_the_pool_only_if_it_has_half_of_the_weight():
+def test_single_model_replaces_the_pool_if_it_is_better_or_close_with_half_of_the_weight():
     study = dd.study(wine(), target="kind")
     compared = study.compare(QUICK)
     choice = study.choose()
     single = compared.best_single()
     heavy = {member.name for member in compared.members if member.weight >= 0.5}
     corrected = single.value("log_loss") + compared.optimism("log_loss")
-    close = corrected <= 1.01 * compared[POOL].value("log_loss")
-    assert choice.name == (single.name if close and single.name in heavy else POOL)
+    pooled = compared[POOL].value("log_loss")
+    close = corrected <= 1.01 * pooled and single.name in heavy
+    assert choice.name == (single.name if corrected <= pooled or close else POOL)
     assert "corrected resampled t test" in choice.why
+
+
+def test_ordered_logistic_is_compared_if_the_classes_have_an_order():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 3))
+    place = np.digitize(rows @ [1, 2, 0] + rng.logistic(size=400), [-1, 1])
+    frame = pd.DataFrame(rows, columns=list("abc"))
+    levels = ["low", "medium", "high"]
+    texts = frame.assign(y=np.array(levels)[place])
+    category = frame.assign(y=pd.Categorical(texts["y"], levels, ordered=True))
+    losses = []
+    for study in (
+        dd.study(frame.assign(y=place), target="y"),
+        dd.study(category, target="y"),
+        dd.study(texts, target="y", ordered={"y": levels}),
+    ):
+        compared = study.compare()
+        losses.append(compared["ordered_logistic"].value("log_loss"))
+    np.testing.assert_allclose(losses, losses[0], rtol=1e-12)
+    assert study.choose().name == "ordered_logistic"
+    assert study.model().estimator_.order == levels
+    unordered = dd.study(texts, target="y")
+    assert unordered.class_order is None
+    assert "ordered_logistic" not in [each.name for each in unordered.compare().results]
+    with pytest.raises(dd.errors.OptionError, match="every label once, lowest first"):
+        dd.study(texts, target="y", ordered={"y": ["low", "high"]})
 
 
 def test_prediction_of_a_selected_pool_does_not_warn():

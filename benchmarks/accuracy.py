@@ -5,7 +5,7 @@
 Every table is halved at random, stratified by class, five times; each half is the training set once
 and the test set once (5 x 2 folds). Every contender sees the same rows. The measures are the log
 loss and the error on the test rows, averaged over the ten test sets. A whole run writes
-docs/contest.md and the sentence in the README. With --keep, results in build/contest are used again,
+docs/contest.md and a sentence of the README. With --keep, results in build/contest are used again,
 and nothing is written.
 """
 

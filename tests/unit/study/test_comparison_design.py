@@ -98,8 +98,8 @@ def test_ordered_logistic_is_compared_if_the_classes_have_an_order():
         compared = study.compare()
         losses.append(compared["ordered_logistic"].value("log_loss"))
     np.testing.assert_allclose(losses, losses[0], rtol=1e-12)
-    assert study.choose().name == "ordered_logistic"
-    assert study.model().estimator_.order == levels
+    assert compared.best_single().name == "ordered_logistic"
+    assert study.model("ordered_logistic").estimator_.order == levels
     unordered = dd.study(texts, target="y")
     assert unordered.class_order is None
     assert "ordered_logistic" not in [each.name for each in unordered.compare().results]

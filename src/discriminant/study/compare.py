@@ -87,6 +87,7 @@ from discriminant.table.memory import Table
 Progress = Callable[[str, int, int], object]
 _PATH_ROWS = 20_000  # rows to which models with a path of penalties are fitted
 _PATH_NUMBERS = 10_000_000  # largest number of entries of the expanded features of these rows
+_CHOSEN_AGAIN = "for each fold, chosen again on the other folds"
 _LEAST_RANDOM_FEATURES = 25
 _PATH_COEFFICIENTS = 250  # largest number of coefficients of a model on expanded features
 _GRID_ROWS = 20_000  # held-out rows on which the hyperparameters of RDA are chosen
@@ -659,14 +660,10 @@ class ComparisonRun:
         if chosen.rows < len(self.rows):
             sample = f" Fitted to a sample of {chosen.rows:,} rows."
         if isinstance(chosen, FoldShrinkages):
-            what = (
-                f"Shrinkage {chosen.shrinkage:g} was selected from {len(chosen.shrinkages)} amounts"
-            )
+            what = f"Shrinkage {chosen.shrinkage:g}, chosen from {len(chosen.shrinkages)}"
         else:
-            what = f"Penalty {number(chosen.ridge)} was selected from {len(chosen.ridges)}"
-        return (
-            f"{what}; the selection was repeated for each held-out fold on the other folds.{sample}"
-        )
+            what = f"Penalty {number(chosen.ridge)}, chosen from {len(chosen.ridges)}"
+        return f"{what}; {_CHOSEN_AGAIN}.{sample}"
 
     def _describe_tuning(self, model: StudyModel) -> str:
         grid = self._rda_grid()
@@ -677,15 +674,12 @@ class ComparisonRun:
             candidates = len(grid.shrinkage)
         sampled = f" on a sample of {_GRID_ROWS:,} held-out rows"
         rows = "" if len(self.rows) <= _GRID_ROWS else sampled
-        best = f"Pooling {pooling:g} and shrinkage {shrinkage:g} were"
+        best = f"Pooling {pooling:g} and shrinkage {shrinkage:g}"
         if model.name != "rda":
-            best = f"Shrinkage {shrinkage:g} was"
+            best = f"Shrinkage {shrinkage:g}"
         elif pooling == 0:
-            best = "Pooling 0 (shrinkage then has no effect) was"
-        return (
-            f"{best} selected from {candidates} candidates{rows}; the selection was repeated for "
-            "each held-out fold on the other folds."
-        )
+            best = "Pooling 0 (shrinkage then has no effect)"
+        return f"{best}, chosen from {candidates}{rows}; {_CHOSEN_AGAIN}."
 
     def _rda_grid(self) -> Grid:
         if self.grid is None:

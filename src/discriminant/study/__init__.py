@@ -71,7 +71,7 @@ def study(
     ordered : {column: levels}, optional
         Columns with ordered levels, lowest first. If the target is one of them, ordered logistic
         regression is compared too; so it is if the target is an ordered category of a data frame,
-        or has 3 to 10 numbers as labels.
+        or has 3 to 10 numbers as labels, also as text.
     seed : int
         Seed for assigning rows to folds.
     folds : int or str

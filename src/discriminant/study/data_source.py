@@ -129,13 +129,23 @@ def class_order(
         return tuple(order) if len(order) > 2 else None
     if len(known) < 3:
         return None
-    if labels.dtype.kind in "iuf":
-        return tuple(known) if len(known) <= _MAX_NUMERIC_CLASSES else None
+    numbers = _numbers(known)
+    if numbers is not None:
+        order = sorted(range(len(known)), key=numbers.__getitem__)
+        return tuple(known[i] for i in order) if len(known) <= _MAX_NUMERIC_CLASSES else None
     dtype: Any = getattr(source[target], "dtype", None) if hasattr(source, "columns") else None
     if getattr(dtype, "ordered", False):
         places = {str(level): i for i, level in enumerate(dtype.categories)}
         return tuple(sorted(known, key=lambda label: places[str(label)]))
     return None
+
+
+def _numbers(labels: Sequence[Any]) -> list[float] | None:
+    """Return the numbers that all labels are, also as text; None if some are not."""
+    try:
+        return [float(label) for label in labels]
+    except (TypeError, ValueError):
+        return None
 
 
 def open_study_source(

@@ -100,6 +100,8 @@ def test_ordered_logistic_is_compared_if_the_classes_have_an_order():
     np.testing.assert_allclose(losses, losses[0], rtol=1e-12)
     assert compared.best_single().name == "ordered_logistic"
     assert study.model("ordered_logistic").estimator_.order == levels
+    numbers = dd.study(frame.assign(y=np.array(["-1", "5", "10"])[place]), target="y")
+    assert numbers.class_order == ("-1", "5", "10")
     unordered = dd.study(texts, target="y")
     assert unordered.class_order is None
     assert "ordered_logistic" not in [each.name for each in unordered.compare().results]

@@ -99,8 +99,8 @@ ESTIMATORS = (
             Candidate(
                 "lda_quadratic",
                 "LDA, quadratic",
-                "quadratic boundaries; LDA on the features, their squares and products, with "
-                "shrinkage that is chosen on held-out rows",
+                "quadratic boundaries; LDA on the features, their squares (and products, if they "
+                "fit), with shrinkage that is chosen on held-out rows",
                 {"shrinkage": "cv"},
                 simplicity=5,
                 tuning="grid",
@@ -109,8 +109,8 @@ ESTIMATORS = (
             Candidate(
                 "lda_random",
                 "LDA, random features",
-                "curved boundaries; LDA on the features and 100 random functions of them, with "
-                "shrinkage that is chosen on held-out rows",
+                "curved boundaries; LDA on the features and up to 100 random functions of them, "
+                "with shrinkage that is chosen on held-out rows",
                 {"shrinkage": "cv"},
                 simplicity=6,
                 tuning="grid",
@@ -366,8 +366,8 @@ ESTIMATORS = (
             Candidate(
                 "logistic_quadratic",
                 "Logistic, quadratic",
-                "quadratic boundaries; logistic regression on the features, their squares and "
-                "products, with a penalty that is chosen on held-out rows",
+                "quadratic boundaries; logistic regression on the features, their squares "
+                "(and products, if they fit), with a penalty that is chosen on held-out rows",
                 {"ridge": "cv"},
                 simplicity=5,
                 tuning="path",
@@ -376,8 +376,8 @@ ESTIMATORS = (
             Candidate(
                 "logistic_random",
                 "Logistic, random features",
-                "curved boundaries; logistic regression on the features and 100 random functions "
-                "of them, with a penalty that is chosen on held-out rows",
+                "curved boundaries; logistic regression on the features and up to 100 random "
+                "functions of them, with a penalty that is chosen on held-out rows",
                 {"ridge": "cv"},
                 simplicity=6,
                 tuning="path",

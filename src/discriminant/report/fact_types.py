@@ -436,10 +436,14 @@ class UnequalCostFacts(TypedDict):
     threshold: float | None  # probability from which the class is predicted, for two classes
     recall: float | None  # of this class
     precision: float | None
+    recall_before: float  # of the decisions of the report
+    precision_before: float | None
     error: float
     cost_before: float  # mean cost per row of the decisions of the report
     cost: float  # mean cost per row of the decisions that consider the costs
     guess: float  # mean cost of the best single decision for all rows
+    saved_low: float | None  # 95% interval of guess - cost; None if there are too few rows
+    saved_high: float | None
 
 
 class DecisionFacts(TypedDict):
@@ -514,6 +518,7 @@ class UseFacts(TypedDict, total=False):
     command: str
     onnx: str  # commands that write ONNX and JavaScript files
     refused: list[str]  # input that the model rejects
+    missing: str  # what happens to empty cells
     card: list[list[str]]  # model card: names and texts
 
 
@@ -532,6 +537,7 @@ class FieldFacts(TypedDict):
     sd: float | None
     whole: bool  # whether all values are whole numbers
     missing: bool  # whether the cell may be missing
+    suggested: bool  # whether a change may be suggested: not of an identifier or a leak
 
 
 class ExampleFacts(TypedDict):

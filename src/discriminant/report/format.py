@@ -126,9 +126,11 @@ def fixed(value: float | None, places: int = 2) -> str:
 def loss(value: float | None) -> str:
     """Return a log loss or a Brier score with three significant digits.
 
-    >>> loss(0.01323), loss(1.0486), loss(2e-16), loss(0.0), loss(None)
-    ('0.0132', '1.05', '< 0.001', '0', '–')
+    >>> loss(0.01323), loss(1.0486), loss(2e-16), loss(3.2e11), loss(0.0), loss(None)
+    ('0.0132', '1.05', '< 0.001', '> 1,000', '0', '–')
     """
+    if value is not None and math.isfinite(value) and value > 1000:
+        return "> 1,000"
     return "< 0.001" if value is not None and 0 < value < 0.001 else number(value)
 
 
@@ -241,6 +243,7 @@ _PLURALS = (
     ("The model gives", "These models give"),
     ("its fits", "their fits"),
     ("its log loss is", "their log losses are"),
+    ("its predictions equal", "their predictions equal"),
 )
 
 
@@ -263,10 +266,13 @@ def excluded_models(models: Iterable[tuple[str, str]]) -> list[str]:
 
     >>> excluded_models([("A", "no rows."), ("B", "no rows."), ("C", "too wide.")])
     ['A and B were excluded: no rows.', 'C was excluded: too wide.']
+    >>> excluded_models([("A", "its predictions equal C."), ("B", "its predictions equal C.")])
+    ['A and B were excluded: their predictions equal C.']
     """
     groups = group_by_text((name, plain_reason(why)) for name, why in models)
     return [
-        f"{name_list(names, 12)} {'was' if len(names) == 1 else 'were'} excluded: {why}"
+        f"{name_list(names, 12)} {'was' if len(names) == 1 else 'were'} excluded: "
+        + _pluralise(why, len(names))
         for names, why in groups
     ]
 

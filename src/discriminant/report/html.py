@@ -38,6 +38,7 @@ from discriminant.report.fact_types import (
     FindingFacts,
     ModelFacts,
     SpaceFacts,
+    UnequalCostFacts,
     plain,
 )
 from discriminant.report.format import model_notes
@@ -359,11 +360,14 @@ def _template(name: str) -> Any:
         "wilson_interval": wilson_interval,
         "spaced": lambda values, most: range(0, len(values), max(1, len(values) // most)),
         "guess_cost": guess_cost,
+        "saving": saving,
+        "dearer": lambda rows: any(row["cost"] > row["cost_before"] * (1 + 1e-9) for row in rows),
         "after_level": after_level,
         "bin_name": svg.bin_name,
         "recall_axis_start": svg.recall_axis_start,
     }
     environment.globals["counted"] = format.count_with_noun
+    environment.globals["drawn_borders"] = svg.drawn_borders
     return environment.get_template(name)
 
 
@@ -453,6 +457,27 @@ def wilson_interval(rate: float | None, rows: float) -> str:
         return "–"
     low, high = (float(end) for end in wilson((np.array(rate * rows), np.array(rows))))
     return f"{format.percent(low, 0)} to {format.percent(high, 0)}"
+
+
+def saving(row: UnequalCostFacts) -> str:
+    """Return whether decisions cost less than guessing, with the difference for 100 rows.
+
+    >>> saving({"guess": 0.5, "cost": 0.3, "saved_low": 0.1, "saved_high": 0.3})
+    'yes: 20.0 (10.0 to 30.0)'
+    >>> saving({"guess": 0.5, "cost": 0.5, "saved_low": 0.0, "saved_high": 0.0})
+    'no: 0'
+    >>> saving({"guess": 0.5, "cost": 0.48, "saved_low": -0.02, "saved_high": 0.06})
+    'not clearly: 2.00 (−2.00 to 6.00)'
+    """
+    saved = row["guess"] - row["cost"]
+    low, high = row["saved_low"], row["saved_high"]
+    difference = format.number(100 * saved if abs(saved) > 1e-12 else 0.0)
+    if low is None or high is None:
+        return f"{'yes' if saved > 0 else 'no'}: {difference}"
+    if low == high == 0:
+        return f"no: {difference}"
+    clear = "yes" if low > 0 else "no" if saved <= 0 else "not clearly"
+    return f"{clear}: {difference} ({format.number(100 * low)} to {format.number(100 * high)})"
 
 
 def after_level(text: str) -> str:

@@ -245,7 +245,10 @@ def _short(value: float) -> str:
 
 
 _LINE = 16.0  # height of the line of one coefficient
-_HEAD = 30.0  # height of the line with the name of a feature
+_HEAD = 26.0  # height of the line with the name of a feature
+_GAP = 10.0  # height of the empty space below the coefficients of a feature
+_ROW = 48.0  # height of a class or a model: its name, and its interval below
+_NAME, _DOT = 19.0, 31.0  # positions of the name and of the dot in this height
 
 
 def draw_coefficients(coefficients: CoefficientsFacts, codes: dict[str, int]) -> Svg:
@@ -255,12 +258,13 @@ def draw_coefficients(coefficients: CoefficientsFacts, codes: dict[str, int]) ->
     ends = [abs(end) for row in rows for end in (row["low"], row["high"], row["value"]) if end]
     limit = max([*ends, 1e-9]) * 1.04
     scale = Scale(-limit, limit, 8.0, WIDTH - 8.0)
-    height = _HEAD + _LINE * max(len(coefficients["groups"]), 1)
+    height = _HEAD + _LINE * max(len(coefficients["groups"]), 1) + _GAP
     foot = height * len(features) + 6.0
     parts = axis_across(scale, 2.0, foot)
     parts.append(line((scale(0), 2.0), (scale(0), foot), "zero"))
     for i, feature in enumerate(features):
         top = height * i
+        parts += _between_rows(i, top)
         parts.append(name_text((4.0, top + 20), feature, kind="label", longest=44))
         own = [row for row in rows if row["feature"] == feature]
         for j, row in enumerate(own):
@@ -355,21 +359,21 @@ def draw_recalls(decision: DecisionFacts) -> Svg:
     rows = [(k, row) for k, row in enumerate(decision["by_class"]) if row["recall"] is not None]
     lowest = sorted(rows, key=lambda one: float(one[1]["recall"]))[:_LOWEST]
     lowest.sort(key=lambda one: one[0])
-    step = _ROW if len(lowest) <= 8 else 34.0
     start = recall_axis_start(decision)
     scale = Scale(start, 1.0, 10.0, WIDTH - 64.0)
-    foot = step * len(lowest) + 8.0
+    foot = _ROW * len(lowest) + 8.0
     parts = axis_across(scale, 2.0, foot, as_percent(scale, 5), 5)
     for i, (k, row) in enumerate(lowest):
-        correct, top = row["recall"] * row["rows"], step * i
+        correct, top = row["recall"] * row["rows"], _ROW * i
+        parts += _between_rows(i, top)
         low, high = (float(end) for end in wilson((np.array(correct), np.array(row["rows"]))))
-        y = top + step - 11.0
+        y = top + _DOT
         tooltip = f"{share(correct, row['rows'])}, 95% interval {percent(low)} to {percent(high)}"
         bar = line((scale(low), y), (scale(high), y), f"bar {colour(k)}")
         parts.append(
             element("g", element("title", tooltip), bar, mark((scale(row["recall"]), y), k, "big"))
         )
-        parts.append(name_text((10.0, top + 17), row["label"], kind="label"))
+        parts.append(name_text((10.0, top + _NAME), row["label"], kind="label"))
         parts.append(text((WIDTH - 6, y + 5), share(correct, row["rows"]), "end", "label"))
     parts.append(text((WIDTH / 2, foot + 38), "recall", "middle", "axis"))
     title = f"Recall of {len(lowest)} classes on held-out rows, with intervals"
@@ -385,7 +389,9 @@ def recall_axis_start(decision: DecisionFacts) -> float:
     return 0.5 if lows and min(lows) >= 0.5 else 0.0
 
 
-_ROW = 36.0
+def _between_rows(i: int, top: float) -> list[Svg]:
+    """Return the line above row `i` of a chart; the first row has none."""
+    return [line((0.0, top + 2), (WIDTH, top + 2), "apart")] if i else []
 
 
 def draw_intervals(comparison: ComparisonFacts, *, weighted: bool = False) -> Svg:
@@ -401,7 +407,7 @@ def draw_intervals(comparison: ComparisonFacts, *, weighted: bool = False) -> Sv
     if near and base is not None:
         parts.append(line((scale(base), 2.0), (scale(base), foot), "chance"))
     for i, model in enumerate(models):
-        parts += _model(model, _ROW * i, scale)
+        parts += [*_between_rows(i, _ROW * i), *_model(model, _ROW * i, scale)]
     words = f"{'weighted ' if weighted else ''}error on held-out rows"
     parts.append(text((WIDTH / 2, foot + 38), words, "middle", "axis"))
     title = f"Error of {len(models)} models on held-out rows, with intervals"
@@ -418,10 +424,10 @@ def shows_baseline(comparison: ComparisonFacts) -> bool:
 def _model(model: ModelFacts, top: float, scale: Scale) -> list[Svg]:
     value = model["error"] or 0.0
     low, high = model["error_low"], model["error_high"]
-    y = top + 29.0
+    y = top + _DOT
     kind = "selected" if model["chosen"] else "other"
-    parts = [name_text((10.0, top + 17), model["label"], kind=f"label {kind}")]
-    parts.append(text((WIDTH - 14, top + 17), percent(value), "end", f"label {kind}"))
+    parts = [name_text((10.0, top + _NAME), model["label"], kind=f"label {kind}")]
+    parts.append(text((WIDTH - 14, top + _NAME), percent(value), "end", f"label {kind}"))
     if low is not None and high is not None:
         parts.append(line((scale(low), y), (scale(high), y), f"bar {kind}"))
     parts.append(element("circle", cx=scale(value), cy=y, r=5.5, class_=f"dot {kind}"))
@@ -578,9 +584,8 @@ def _along(space: SpaceFacts) -> Svg:
             outline += [(across(edges[i]), y), (across(edges[i + 1]), y)]
         outline.append((across(edges[-1]), 250.0))
         parts.append(path(outline, f"hill {colour(k)}", closed=True))
-    for border in space["borders"]:
-        if edges[0] < border < edges[-1]:
-            parts.append(line((across(border), _EDGE), (across(border), 250.0), "border"))
+    for border in drawn_borders(space):
+        parts.append(line((across(border), _EDGE), (across(border), 250.0), "border"))
     for k, mean in enumerate(space["means"]):
         parts.append(mark((across(min(max(mean[0], edges[0]), edges[-1])), 250.0), k, "mean-sign"))
     ends = [
@@ -606,6 +611,12 @@ def _along(space: SpaceFacts) -> Svg:
     parts.append(element("g", *dots, class_="points"))
     title = "Rows of each class along the direction that separates them best"
     return figure("along", 306.0 + band * K, *parts, title=title)
+
+
+def drawn_borders(space: SpaceFacts) -> list[float]:
+    """Return the decision boundaries along one direction that lie within the histograms."""
+    edges = space.get("bins", {"edges": [0.0, 1.0]})["edges"]
+    return [border for border in space["borders"] if edges[0] < border < edges[-1]]
 
 
 _STRIP = 62.0  # height of the distributions of a strip
@@ -692,20 +703,43 @@ def draw_card(card: CardFacts) -> Svg:
         cover = {"x": left + b * width, "y": top, "width": width, "height": foot - top}
         parts.append(element("rect", name, **cover, class_="cover", data_bin=b))
     parts.append(line((left, foot), (right, foot), "zero"))
+    lines = 1
     if card["edges"]:
         scale = Scale(card["edges"][0], card["edges"][-1], left, right)
         beyond = card.get("beyond", _NOT_BEYOND)
         parts += _number_ends(card["edges"], scale, foot + 17, card["values"], beyond)
     else:
-        longest = max(int(width / 9), 3)
-        parts += [
-            name_text((left + (b + 0.5) * width, foot + 17), level, "middle", longest=longest)
-            for b, level in enumerate(card["levels"])
-        ]
+        names, lines = _level_names(card["levels"], left, width, foot + 17)
+        parts += names
     title = f"Distribution of {shown(card['name'], 40)} by class"
-    drawing = figure("card", foot + 24.0, *parts, title=title)
+    drawing = figure("card", foot + 24.0 * lines, *parts, title=title)
     tallest = f"{float(total.max()):.6g}"
     return Svg(drawing.replace("<svg ", f'<svg data-tallest="{tallest}" ', 1))
+
+
+_LETTER = 12.0  # width of a letter below the bars of a card
+
+
+def _level_names(
+    levels: Sequence[str], left: float, width: float, y: float
+) -> tuple[list[Svg], int]:
+    """Return the names of levels below their bars, and the number of lines: two if they are long.
+
+    With two lines, the names alternate between them, so that each may be twice as wide as its bar.
+    """
+    fit = max(int(width / _LETTER), 3)
+    lines = 2 if len(levels) > 1 and max(map(len, levels)) > fit else 1
+    names = []
+    for b, level in enumerate(levels):
+        at = (left + (b + 0.5) * width, y + 24.0 * (b % lines))
+        x, anchor = at[0], "middle"
+        if lines == 2 and b == 0:
+            x, anchor = left, "start"
+        elif lines == 2 and b == len(levels) - 1:
+            x, anchor = left + width * len(levels), "end"
+        longest = int(fit * 1.9) if lines == 2 else fit
+        names.append(name_text((x, at[1]), level, anchor, longest=longest))
+    return names, lines
 
 
 def bin_name(card: CardFacts | StripFacts, place: int) -> str:

@@ -362,7 +362,9 @@ class ComparisonRun:
         if self.forward:
             predictions = _among_all_rows(predictions, self.in_memory.fold >= 0)
         warnings = tuple(w for result in pooled if result.name in weights for w in result.warnings)
+        # the pool needs the fits of its members
         seconds = time.perf_counter() - started
+        seconds += sum(result.facts["seconds"] for result in pooled if result.name in weights)
         scores = HeldOutScores(POOL, predictions, seconds=seconds, warnings=warnings)
         result, correct = self._measure(StudyModel.of_pool(), scores, True, "")
         masks = [each.decided == each.codes for each in self._predictions(results)]
@@ -693,9 +695,9 @@ class ComparisonRun:
 def _describe_basis(options: Mapping[str, Any]) -> str:
     """Return a sentence on the options of a basis that limit its columns."""
     if "random_features" in options:
-        return f"With {options['random_features']} random features, because the table is wide."
+        return f"With {options['random_features']} random features, to limit the time."
     if "interactions" in options:
-        return "With squares only, without products of features, because the table is wide."
+        return "With squares only, without products of features, to limit the time."
     return ""
 
 

@@ -64,13 +64,15 @@ def learning_curve(run: ComparisonRun, comparison: Comparison) -> LearningCurveF
     rows = [round(float(sum(part.rows.sum() for part in sums)) * m / F) for m in counts]
     rows = rows[len(rows) - len(points) :]
     losses = np.array([loss for loss, _ in points])
+    errors = [float(error.mean()) for _, error in points]
     return LearningCurveFacts(
         label=result.title,
         share=[m / F for m in counts[len(counts) - len(points) :]],
         rows=rows,
-        error=[float(error.mean()) for _, error in points],
+        error=list(errors),
         log_loss=[float(value) for value in losses.mean(axis=1)],
-        text=_text(result.title, rows, losses, [float(error.mean()) for _, error in points]),
+        text=_text(result.title, rows, losses, errors)
+        + _difference_from_table(result, errors[-1], comparison.repeats),
     )
 
 
@@ -128,4 +130,34 @@ def _text(title: str, rows: list[int], losses: Floats, errors: list[float]) -> s
     still = mean[-1] < mean[-2] or errors[-1] < errors[-2]
     if still and gain > max(_CLEAR * float(mean[-1]), 2.0 * error):
         return f"{figures}: more rows would probably help."
-    return f"{figures}: no clear gain from more rows."
+    if gain <= 0:
+        reason = "The log loss does not fall"
+    elif gain <= _CLEAR * float(mean[-1]):
+        reason = f"The log loss falls by less than {percent(_CLEAR, 0)}"
+    elif gain <= 2.0 * error:
+        reason = (
+            f"This fall of the log loss by {fixed(gain, 3)} is within chance (standard error "
+            f"{fixed(error, 3)})"
+        )
+    else:
+        reason = (
+            f"At the end of the curve, from {rows[-2]:,} to {rows[-1]:,} rows, the log loss rises "
+            f"by {fixed(float(mean[-1] - mean[-2]), 3)} and the error does not fall"
+        )
+    return f"{figures}. {reason}: no clear gain from more rows."
+
+
+def _difference_from_table(result: ModelResult, error: float, repeats: int) -> str:
+    """Return a sentence if the last point of the curve is not the error in the table of models."""
+    table = result.value("error")
+    if table is None or percent(table) == percent(error):
+        return ""
+    how = (
+        f"which is the mean over {repeats} divisions into folds"
+        if repeats > 1
+        else "which counts every held-out row, while the curve is the mean of the folds"
+    )
+    return (
+        f" The last point of the curve has an error of {percent(error)}, the table "
+        f"{percent(table)}, {how}."
+    )

@@ -83,6 +83,19 @@ from discriminant.table.memory import Table
 
 _COSTLY_CLASSES = 6  # largest number of classes for which a command with costs is shown
 _MAX_SQL = 40_000  # largest number of characters of SQL shown on a page
+_EMPTY_CELLS = {  # what the saved model does with them
+    "error": "Rows with empty cells are refused: fill the cells, or leave these rows out.",
+    "mean": "An empty cell is filled with the mean of its column in the fitted rows, or with the "
+    "shares of the levels of a category.",
+    "indicator": "An empty cell is filled with the mean of its column in the fitted rows, or with "
+    "the shares of the levels of a category; where fitted rows had empty cells, a feature marks "
+    "them.",
+    "marginal": "Columns with empty cells are left out of the prediction of their row.",
+    "em": "Columns with empty cells are left out of the prediction of their row.",
+}
+_HOW_TO_RUN = """
+# run it in the database; add --keep COLUMN above for a column that identifies the rows
+duckdb FILE.db < {file}"""
 _MAX_LINE_ROWS = 200_000  # largest number of rows of a CSV that is read again to find line numbers
 _SHOWN_ROWS = 20_000  # largest number of rows whose distributions are drawn
 _POINTS = 2000  # largest number of rows drawn as points
@@ -199,8 +212,20 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
         fills_missing=study.opened.encoding.missing in ("mean", "indicator"),
         rows=sections.get("rows"),
         title=study._get_choice().title,
+        unchanged=_unchanged_columns(study),
+        decide=predict,
     )
     return {name: section for name, section in sections.items() if section}
+
+
+def _unchanged_columns(study: ReportedStudy) -> set[str]:
+    """Return the columns of which no change is suggested: identifiers and those with a leak."""
+    return {
+        column
+        for finding in study.check().findings
+        if finding["kind"] in ("leak", "identifier")
+        for column in finding["columns"]
+    }
 
 
 def _gain(held: HeldOutPredictions) -> GainFacts | None:
@@ -562,12 +587,14 @@ def _use(study: ReportedStudy, file: str) -> UseFacts | None:
                 command += (
                     f"\n\n# if missing {shown(missed)!r} costs 5 times any other error: predict "
                     "the class with the lowest expected cost\n"
+                    "# --cost: the decision, then the true class, then what this error costs\n"
                     f"discriminant predict {shlex.quote(file)} new.csv --out decided.csv "
                     f"--cost {cost}"
                 )
     use = use_section(file=file, sql=sql, command=command, python=python)
     if use is not None:
         use["refused"] = _refused(study)
+        use["missing"] = _EMPTY_CELLS.get(study.opened.encoding.missing, _EMPTY_CELLS["error"])
         if file and _has_export(model):
             export, stem = f"discriminant export {shlex.quote(file)}", Path(file).stem
             use["onnx"] = "\n".join(
@@ -575,8 +602,13 @@ def _use(study: ReportedStudy, file: str) -> UseFacts | None:
                 for format, ending in (("onnx", "onnx"), ("javascript", "js"))
             )
             if not sql:
+                out = shlex.quote(f"{stem}.sql")
                 use["sql"] = (
-                    f"{_sql_comment(file, table, keys)}\n-- The SQL is too long for a page."
+                    "# The SQL is too long for a page. This writes it to a file, for a table "
+                    f"{shown(table)}:\n"
+                    f"{export} --to sql --dialect duckdb --table {shlex.quote(shown(table))}"
+                    f"{_keep(keys)} --out {out}\n"
+                    f"{_HOW_TO_RUN.format(file=out)}"
                 )
     return use
 
@@ -596,12 +628,22 @@ def _sql_comment(file: str, table: str, keys: Sequence[str]) -> str:
     database or table.
     """
     model = shlex.quote(shown(file, 200)) if file else "FILE.model"
-    key = f" --keep {shlex.quote(shown(keys[0], 200))}" if keys else " --keep KEY"
-    order = "" if keys else "\n-- Rows come in no order: KEY is the column to join them by."
-    return (
-        f"-- For DuckDB and a table {shown(table)}. For another database or table:\n"
-        f"-- discriminant export {model} --to sql --dialect postgres --table NAME{key}{order}"
+    order = (
+        ""
+        if keys
+        else "\n-- --keep COLUMN: a column that identifies the rows, copied to the result."
     )
+    return (
+        f"-- For DuckDB and a table {shown(table)}: save as model.sql, then\n"
+        "-- duckdb FILE.db < model.sql\n"
+        "-- For another database or table:\n"
+        f"-- discriminant export {model} --to sql --dialect postgres --table NAME"
+        f"{_keep(keys) or ' --keep COLUMN'} --out model.sql{order}"
+    )
+
+
+def _keep(keys: Sequence[str]) -> str:
+    return f" --keep {shlex.quote(shown(keys[0], 200))}" if keys else ""
 
 
 def _sql(model: Any, table: str, keys: Sequence[str]) -> str:

@@ -331,6 +331,25 @@ def test_learning_curve_recommends_rows_only_for_a_clear_gain_of_its_last_steps(
         assert unclear.endswith("no clear gain from more rows.")
     for sentence in (falls, rises):
         assert sentence.startswith("For “LDA, shrunk”") and "flat" not in sentence
+    assert "The log loss does not fall: no clear gain" in rises
+    assert "by less than 1%: no clear gain" in text(0.9, 0.7, 0.504, 0.5)
+
+
+def test_learning_curve_without_clear_gain_names_the_end_of_the_curve_and_its_noise():
+    rows, quiet, loud = [100, 200, 400, 800, 900], 0.001, 0.4
+    errors = [0.3, 0.25, 0.22, 0.2, 0.21]
+    means = np.array([0.9, 0.7, 0.6, 0.5, 0.52])[:, None]
+    signs = np.array([-1.0, 1.0, -1.0, 1.0])
+
+    def text(noise):
+        return learning_text("LDA", rows, means + noise * signs * np.arange(5)[:, None], errors)
+
+    assert (
+        "At the end of the curve, from 800 to 900 rows, the log loss rises by 0.020 and the error "
+        "does not fall: no clear gain"
+    ) in text(quiet)
+    # differences of 400 and 900 rows: 0.08 -+ 0.8, with a standard error of 0.8 sqrt(4 / 3) / 2
+    assert "by 0.080 is within chance (standard error 0.462): no clear gain" in text(loud)
 
 
 def test_models_that_cannot_be_selected_are_counted_and_named_once():

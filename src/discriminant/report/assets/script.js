@@ -25,6 +25,11 @@
     const places = Math.max(digits - 1 - size, 0);
     return value.toLocaleString("en", { minimumFractionDigits: places, maximumFractionDigits: places }).replace("-", "−");
   };
+  const axisNumber = (value) => {  // no comma below 10,000, because it may be a year
+    const text = Number.isInteger(value) && Math.abs(value) < 1e9
+      ? value.toLocaleString("en").replace("-", "−") : number(value);
+    return Math.abs(value) < 1e4 ? text.replace(",", "") : text;
+  };
   const whole = (value) =>
     value.toLocaleString("en", { maximumFractionDigits: Math.abs(value - Math.round(value)) < 1e-6 ? 0 : 1 });
 
@@ -400,12 +405,29 @@
     const inputs = fields.map((_, i) => by(`field-${i}`));
     const typical = fields.map((field) => field.typical);
 
-    const write = (cells) => inputs.forEach((input, i) => {
-      const place = fields[i].levels.length ? fields[i].levels.indexOf(cells[i]) + 1 : cells[i];
-      input.value = cells[i] === null ? "" : String(place);
-    });
+    // A number as few digits: those that read back as the same number, at most six if it has more.
+    const digits = (value) => {
+      if (Number.isInteger(value)) return String(value);
+      const single = Math.fround(value) === value;
+      const most = Math.max(6, Math.floor(Math.log10(Math.abs(value))) + 2);
+      for (let count = 1; count < most; count += 1) {
+        const short = Number(value.toPrecision(count));
+        if (short === value || (single && Math.fround(short) === value)) return String(short);
+      }
+      return String(Number(value.toPrecision(most)));
+    };
+    // The exact cell behind each field: it holds as long as the text of the field is not changed.
+    let written = [];
+    const write = (cells) => {
+      written = inputs.map((input, i) => {
+        const place = fields[i].levels.length ? fields[i].levels.indexOf(cells[i]) + 1 : cells[i];
+        input.value = cells[i] === null ? "" : typeof place === "number" ? digits(place) : String(place);
+        return { text: input.value, cell: cells[i] };
+      });
+    };
     const read = () => inputs.map((input, i) => {
       const { kind, levels } = fields[i];
+      if (written[i] && input.value === written[i].text) return written[i].cell;
       const text = input.value.trim();
       if (text === "") return null;
       if (kind === "boolean") return text === "true";
@@ -415,7 +437,7 @@
     const cellText = (cell) => {
       if (cell === null) return "missing";
       if (typeof cell === "boolean") return cell ? "yes" : "no";
-      return typeof cell === "number" ? (Number.isInteger(cell) ? String(cell) : number(cell)) : cell;
+      return typeof cell === "number" ? axisNumber(cell) : cell;
     };
 
     const predict = (cells) => rowModel.outputs(Object.fromEntries(fields.map((field, i) => [field.name, cells[i]])));
@@ -426,7 +448,8 @@
     };
     // Numbers that rank the classes: log probabilities, or scores.
     const measures = (out) => {
-      if (out.log_p) return out.log_p.map((value) => Math.max(value, -700));
+      const logs = out.log_p || (out.p && out.p.map(Math.log));  // a pool has probabilities only
+      if (logs) return logs.map((value) => Math.max(value, -700));
       const scores = [out.score].flat();
       return scores.length === 1 ? [-scores[0] / 2, scores[0] / 2] : scores;
     };
@@ -492,6 +515,7 @@
       const found = [];
       fields.forEach((field, i) => {
         const cell = cells[i];
+        if (!field.suggested) return;
         if (field.levels.length || field.kind === "boolean") {
           (field.levels.length ? field.levels : [true, false]).filter((level) => level !== cell).forEach((level) => {
             const to = after(i, level);
@@ -519,9 +543,16 @@
       return found.sort((a, b) => a.size - b.size);
     };
     const flipText = ({ i, level, to, size }, cells) => {
+      const value = (cell) => {
+        if (typeof cell !== "number") return cellText(cell);
+        return Number.isInteger(cell) ? axisNumber(cell) : digits(cell).replace("-", "−");
+      };
       const sd = typeof level === "number" ? ` (${number(size, 2)} standard deviations)` : "";
-      return `${fields[i].title} from ${cellText(cells[i])} to ${typeof level === "number" ? level : cellText(level)}${sd} gives ${to}`;
+      return `${fields[i].title} from ${value(cells[i])} to ${typeof level === "number" && digits(level) !== String(level) ? level : value(level)}${sd} gives ${to}`;
     };
+    const unchanged = fields.filter((field) => !field.suggested).map((field) => field.title);
+    const except = unchanged.length
+      ? ` No change of ${unchanged.slice(0, 3).join(", ")}${unchanged.length > 3 ? " and others" : ""} is suggested: see the data checks at the top.` : "";
 
     const cellsOf = (texts) => texts.map((text, i) => {
       const cell = document.createElement(i ? "td" : "th");
@@ -547,8 +578,8 @@
       tr.append(...cellsOf(texts), drawn);
       return tr;
     };
-    const signed = (value) => {
-      if (value !== 0 && Math.abs(value) < 0.0005) return "about 0";
+    const signed = (value, top) => {
+      if (value !== 0 && Math.abs(value) < Math.min(0.0005, top / 100)) return "about 0";
       return `${value < 0 ? "−" : "+"}${number(Math.abs(value), 2)}`;
     };
 
@@ -559,7 +590,7 @@
       const lead = (values) => { const m = measures(predict(values)); return m[a] - m[b]; };
       const parts = contributions(cells, lead);
       const total = parts.reduce((sum, part) => sum + part, 0);
-      const kind = out.log_p ? "Log odds" : "Difference of the scores";
+      const kind = out.p || out.log_p ? "Log odds" : "Difference of the scores";
       by("row-evidence").textContent = `${kind} of ${classes[a]} against ${classes[b]}: ${number(ranked[a] - ranked[b])} for this row, ${number(ranked[a] - ranked[b] - total)} for a typical row. The contributions add up to the difference.`;
       const top = Math.max(...parts.map(Math.abs), 1e-12);
       const listed = parts.map((_, i) => i).sort((i, j) => Math.abs(parts[j]) - Math.abs(parts[i]));
@@ -567,15 +598,15 @@
       const lines = listed.slice(0, most).map((i) => {
         const middle = 0.5 + (0.5 * parts[i]) / top;
         const drawn = bar(Math.min(middle, 0.5), Math.max(middle, 0.5), `k${(parts[i] < 0 ? b : a) % 12}`);
-        return row([fields[i].title, cellText(cells[i]), cellText(typical[i]), parts[i] ? signed(parts[i]) : "0"], drawn);
+        return row([fields[i].title, cellText(cells[i]), cellText(typical[i]), parts[i] ? signed(parts[i], top) : "0"], drawn);
       });
       const rest = listed.slice(most).reduce((sum, i) => sum + parts[i], 0);
-      if (listed.length > most) lines.push(row([`${listed.length - most} other columns`, "", "", rest ? signed(rest) : "0"], bar(0, 0, "")));
+      if (listed.length > most) lines.push(row([listed.length - most === 1 ? "1 other column" : `${listed.length - most} other columns`, "", "", rest ? signed(rest, top) : "0"], bar(0, 0, "")));
       by("row-parts").tBodies[0].replaceChildren(...lines);
       const changes = flips(cells, decision(out));
       by("row-flip").textContent = changes.length
-        ? `Smallest changes of a single column that change the decision: ${changes.slice(0, 3).map((one) => flipText(one, cells)).join("; ")}.`
-        : "No change of a single column within the range of the rows changes the decision.";
+        ? `Smallest changes of a single column that change the decision: ${changes.slice(0, 3).map((one) => flipText(one, cells)).join("; ")}.${except}`
+        : `No change of a single ${unchanged.length ? "other column" : "column"} within the range of the rows changes the decision.${except}`;
     };
 
     let waiting = 0;

@@ -132,22 +132,48 @@ def _unequal_costs(
             matrix = 1.0 - np.eye(K)
             matrix[:, k] *= ratio
             costs = Costs.of(matrix, labels)
-            table = _confusion(least_cost(logs, costs)[0], codes, weight, costs)[:K]
-            predicted = float(table[k].sum())
+            action = least_cost(logs, costs)[0]
+            table = _confusion(action, codes, weight, costs)[:K]
+            guess = int((matrix @ total).argmin())
+            low, high = _mean_interval(matrix[guess, codes] - matrix[action, codes], weight)
             rows.append(
                 UnequalCostFacts(
                     label=str(labels[k]),
                     ratio=ratio,
                     threshold=1.0 / (1.0 + ratio) if K == 2 else None,
                     recall=float(table[k, k] / total[k]),
-                    precision=float(table[k, k] / predicted) if predicted else None,
+                    precision=_ratio(table[k, k], table[k].sum()),
+                    recall_before=float(confusion[k, k] / total[k]),
+                    precision_before=_ratio(confusion[k, k], confusion[k].sum()),
                     error=float(1.0 - np.trace(table) / total.sum()),
                     cost_before=float((confusion[:K] * matrix).sum() / total.sum()),
                     cost=float((table * matrix).sum() / total.sum()),
-                    guess=float((matrix @ total).min() / total.sum()),
+                    guess=float(matrix[guess] @ total / total.sum()),
+                    saved_low=low,
+                    saved_high=high,
                 )
             )
     return rows
+
+
+def _ratio(part: float, whole: float) -> float | None:
+    return float(part / whole) if whole else None
+
+
+def _mean_interval(values: Floats, weight: Floats | None) -> tuple[float | None, float | None]:
+    """Return both ends of the 95% interval of a weighted mean; None for fewer than two rows.
+
+    With values v of n rows, the interval is mean(v) -+ 1.96 sd(v) / sqrt(n - 1).
+    """
+    rows = slice(None) if weight is None else np.flatnonzero(weight > 0)
+    own = values[rows]
+    if len(own) < 2:
+        return None, None
+    share = None if weight is None else weight[rows]
+    mean = float(np.average(own, weights=share))
+    variance = float(np.average((own - mean) ** 2, weights=share))
+    reach = 1.959963984540054 * np.sqrt(variance / (len(own) - 1))
+    return mean - float(reach), mean + float(reach)
 
 
 def held_facts(
@@ -158,7 +184,7 @@ def held_facts(
     most = max(min(most, _CELLS // K), K)
     rows = np.bincount(codes, minlength=K)
     share = most * rows / max(len(codes), 1)
-    size = np.minimum(rows, np.ceil(np.maximum(share, min(20, most / K)))).astype(int)
+    size = np.minimum(rows, np.floor(np.maximum(share, min(20, most / K)))).astype(int)
     if len(codes) <= most:
         size = rows
     generator = np.random.default_rng(seed)

@@ -1,9 +1,9 @@
 """Section of the report on single rows: a form in which the page predicts a row by itself.
 
 The page runs the JavaScript export of the model. For each column that the model reads, the form
-has a field with the type, the levels and the observed range of the column. Examples are the rows
-nearest to the mean of their class, in units of the standard deviation of each feature, and the rows
-to look at.
+has a field with the type, the levels and the observed range of the column. Examples are, for
+each class, the row nearest to its mean (in units of the standard deviation of each feature) that is
+decided as the class, and the rows to look at.
 
 The page computes the contributions of the columns. Let a be the predicted class, b the class with
 the second largest probability, and v(S) the log odds of a against b for a row whose columns in S
@@ -20,7 +20,7 @@ linear scores, c_j = w_j (x_j - mean_j).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,13 @@ from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.fact_types import Cell, ExampleFacts, FieldFacts, OneRowFacts, RowsFacts
 from discriminant.report.format import shown
 from discriminant.report.sections.row_sample import RowSample
-from discriminant.table.blocks import Floats, dense
+from discriminant.table.blocks import Codes, Floats, dense
 from discriminant.table.memory import Table
 
 _MAX_CODE = 300_000  # largest number of characters of the code of a model
 _FIELDS = 150  # largest number of fields
 _CLASSES = 12  # largest number of classes with a typical row
+_NEAREST = 200  # number of rows of a class among which a typical one is chosen
 _DAY = np.timedelta64(1, "D")
 
 
@@ -50,6 +51,8 @@ def one_row_section(
     fills_missing: bool = False,
     rows: RowsFacts | None = None,
     title: str = "",
+    unchanged: Collection[str] = (),
+    decide: Callable[[Floats], Codes] | None = None,
 ) -> OneRowFacts | None:
     """Return the form and the code of the model; None if the model has no export or is too large.
 
@@ -67,6 +70,10 @@ def one_row_section(
         The section on rows to look at, whose rows are examples.
     title
         Name of the model.
+    unchanged
+        Columns of which the page suggests no change: identifiers, and those that reveal the label.
+    decide
+        Function from features to the codes of the decisions, for rows that are typical of a class.
     """
     columns = list(encoded) or [_NumericColumn(name) for name in sample.names]
     columns = [column for column in columns if column.features]
@@ -81,7 +88,11 @@ def one_row_section(
     places = {name: j for j, name in enumerate(sample.names)}
     centre = None if moments is None else moments.anchor.values(moments.centre[None, :])[0]
     fields = [_field(column, sample, places, centre, fills_missing) for column in columns]
-    described = _typical_rows(sample) | _listed_rows(rows)
+    for field in fields:
+        field["suggested"] = field["name"] not in unchanged
+    described = _typical_rows(sample, decide)
+    for number, kind in _listed_rows(rows).items():
+        described[number] = ", ".join([described.get(number, f"row {number:,}"), kind])
     numbers = list(described)
     features = np.asarray(dense(table.take(np.array(numbers, int)).features[:]), dtype=np.float64)
     examples = [
@@ -133,6 +144,7 @@ def _field(
         sd=None,
         whole=False,
         missing=missing,
+        suggested=True,
     )
     j = places[column.features[0]]
     values = sample.features[:, j]
@@ -201,8 +213,12 @@ def _date(days: float) -> Cell:
     return str(np.datetime64(0, "D") + int(days) * _DAY)
 
 
-def _typical_rows(sample: RowSample) -> dict[int, str]:
-    """Return the row of each class that is nearest to the mean of the class, with a description."""
+def _typical_rows(sample: RowSample, decide: Callable[[Floats], Codes] | None) -> dict[int, str]:
+    """Return a typical row of each class, with a description.
+
+    It is the row nearest to the mean of its class among those that are decided as their class; if
+    none of the nearest is, the nearest of all.
+    """
     features = np.nan_to_num(sample.features)
     sd = features.std(axis=0)
     scaled = features / np.where(sd > 0, sd, 1.0)
@@ -212,12 +228,24 @@ def _typical_rows(sample: RowSample) -> dict[int, str]:
         if not len(own):
             continue
         distance = ((scaled[own] - scaled[own].mean(axis=0)) ** 2).sum(axis=1)
-        number = int(sample.numbers[own[int(distance.argmin())]])
-        described[number] = f"row {number:,}, typical of {shown(label, 30)}"
+        near = own[np.argsort(distance, kind="stable")[:_NEAREST]]
+        row, decided = near[0], ""
+        if decide is not None:
+            codes = decide(sample.features[near])
+            row = near[int((codes == k).argmax())]
+            if codes[0] != k and row == near[0]:
+                decided = f", but decided as {_decided(sample.labels, int(codes[0]))}"
+        number = int(sample.numbers[row])
+        described[number] = f"row {number:,}, typical of {shown(label, 30)}{decided}"
     return described
 
 
+def _decided(labels: Sequence[str], code: int) -> str:
+    return shown(labels[code], 30) if code < len(labels) else "rejected"
+
+
 def _listed_rows(rows: RowsFacts | None) -> dict[int, str]:
+    """Return the kind of each row to look at."""
     kinds = {
         "label": "possible label error",
         "misclassified": "misclassified",
@@ -227,5 +255,5 @@ def _listed_rows(rows: RowsFacts | None) -> dict[int, str]:
     described: dict[int, str] = {}
     for one in [] if rows is None else rows["lists"]:
         for row in one["rows"]:
-            described.setdefault(row["row"], f"row {row['row']:,}, {kinds[one['kind']]}")
+            described.setdefault(row["row"], kinds[one["kind"]])
     return described

@@ -181,9 +181,10 @@ def _positions(
             rule, sample, moments, held.fold[sample.numbers], trains=trains
         )
         if positions is not None:
+            rotated = ", rotated onto those of all rows" if positions.shape[1] > 1 else ""
             return positions, (
                 "Positions are held-out: each row is projected on directions that were fitted "
-                "without its fold, rotated onto those of all rows."
+                f"without its fold{rotated}."
             )
     how = "Positions use directions fitted to all rows, which look slightly too well separated."
     return rule.project(sample.features), how

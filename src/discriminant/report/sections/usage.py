@@ -30,7 +30,13 @@ def python_code(file: str, *, decides: bool = False, likeliest: object = "") -> 
         Label whose most probable rows the code lists (default: no list); None if the model gives no
         probabilities.
     """
-    lines = ["import discriminant as dd", "", f"model = dd.load({file!r})"]
+    lines = [
+        "import discriminant as dd",
+        "import pandas as pd",
+        "",
+        f"model = dd.load({file!r})",
+        'rows = pd.read_csv("new.csv") # a data frame with the columns of the table, in any order',
+    ]
     if decides:
         lines.append("model.decide(rows)           # least-cost action: a class, or reject")
     lines.append("model.predict(rows)          # predicted class of each row")

@@ -534,13 +534,14 @@ def time_drift(table: PreparedTable) -> list[CheckFacts]:
         if -e >= max(0.3, 0.5 * abs(float(effect[worst])))
     ][:5] or [sample.numbers[columns[int(varying[worst])]].name]
     sign = "+" if effect[worst] > 0 else "−"
+    also = "shifts" if len(shifted) == 2 else "shift"
     low, high = max(area - 1.96 * error, 0.5), min(area + 1.96 * error, 1.0)
     text = (
         "The first and the second half of the rows differ: a linear classifier distinguishes them, "
         f"within classes, with an AUC of {fixed(area)} (95% interval {fixed(low)} to "
         f"{fixed(high)}). The mean of {name(shifted[0])} changes by "
         f"{sign}{number(abs(float(effect[worst])))} standard deviations"
-        + (f"; {names(shifted[1:])} shift as well" if len(shifted) > 1 else "")
+        + (f"; {names(shifted[1:])} {also} as well" if len(shifted) > 1 else "")
         + ". If the rows are in order of time, results on later rows are worse than those of "
         "random folds: evaluate on later rows (--time COLUMN). If they are sorted by site or "
         "batch, hold these out together (--groups COLUMN)."

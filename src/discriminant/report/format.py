@@ -272,7 +272,7 @@ def excluded_models(models: Iterable[tuple[str, str]]) -> list[str]:
     groups = group_by_text((name, plain_reason(why)) for name, why in models)
     return [
         f"{name_list(names, 12)} {'was' if len(names) == 1 else 'were'} excluded: "
-        + _pluralise(why, len(names))
+        + pluralise(why, len(names))
         for names, why in groups
     ]
 
@@ -293,10 +293,11 @@ def group_by_text(pairs: Iterable[tuple[str, str]]) -> list[tuple[list[str], str
 def model_notes(models: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the notes on models; equal notes are merged."""
     groups = group_by_text((str(model["label"]), str(model["note"])) for model in models)
-    return [f"{name_list(names, 12)}: {_pluralise(words, len(names))}" for names, words in groups]
+    return [f"{name_list(names, 12)}: {pluralise(words, len(names))}" for names, words in groups]
 
 
-def _pluralise(words: str, count: int) -> str:
+def pluralise(words: str, count: int) -> str:
+    """Return a reason that concerns one model, worded for this number of models."""
     for singular, plural in _PLURALS if count > 1 else ():
         words = words.replace(singular, plural)
     return words

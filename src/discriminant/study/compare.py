@@ -364,7 +364,9 @@ class ComparisonRun:
         warnings = tuple(w for result in pooled if result.name in weights for w in result.warnings)
         # the pool needs the fits of its members
         seconds = time.perf_counter() - started
-        seconds += sum(result.facts["seconds"] for result in pooled if result.name in weights)
+        seconds += sum(
+            result.facts["seconds"] or 0.0 for result in pooled if result.name in weights
+        )
         scores = HeldOutScores(POOL, predictions, seconds=seconds, warnings=warnings)
         result, correct = self._measure(StudyModel.of_pool(), scores, True, "")
         masks = [each.decided == each.codes for each in self._predictions(results)]

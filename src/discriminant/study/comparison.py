@@ -56,6 +56,7 @@ from discriminant.report.format import (
     name_list,
     number,
     percent,
+    pluralise,
     quoted,
 )
 from discriminant.report.overview import compare_with_baseline
@@ -361,7 +362,8 @@ class Comparison(PrintedResult):
                 *filter(None, [self._unlearned()]),
                 *model_notes(facts),
                 *(
-                    f"{name_list(names, 12)} {'was' if len(names) == 1 else 'were'} excluded: {why}"
+                    f"{name_list(names, 12)} {'was' if len(names) == 1 else 'were'} excluded: "
+                    + pluralise(why, len(names))
                     for names, why in group_by_text(self.left_out)
                 ),
             ]

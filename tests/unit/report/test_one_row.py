@@ -258,6 +258,105 @@ def test_every_model_of_the_comparison_has_a_form_with_its_own_answers(opened, w
         np.testing.assert_allclose(p, model.predict_proba(cells), rtol=0, atol=1e-12)
 
 
+def form_of(frame, y, name, **options):
+    """Page facts with the form of a model of the comparison, and the model."""
+    study = dd.study(frame.assign(kind=y), target="kind", folds=3)
+    study.compare(["lda", "qda", "logistic"] if name == "pool" else [name])
+    model, table = study.model(name), as_table(frame, y)
+    sample = RowSample.of(table, most=500)
+    section = one_row_section(model, table, sample, None, **options)
+    assert section is not None
+    return dict(iris()) | {"one_row": section}, model
+
+
+@pytest.mark.parametrize("name", ["pool", "logistic"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_log_odds_are_those_of_the_probabilities_and_contributions_add_up(
+    opened, wine, name, classes
+):
+    frame, y = wine
+    own = np.isin(y, np.unique(y)[:classes])
+    facts, model = form_of(frame[own], y[own], name)
+    page = opened(facts)
+    examples = facts["one_row"]["examples"]
+    assert len(examples) == classes
+    for i, example in enumerate(examples):
+        page.select_option("#row-start", str(i))
+        page.wait_for_timeout(200)
+        p = model.predict_proba(frame[own].iloc[[example["row"]]])[0]
+        first, second = np.sort(p)[::-1][:2]
+        evidence = page.inner_text("#row-evidence").replace("−", "-").replace(",", "")
+        assert evidence.startswith("Log odds of ")
+        pattern = r": (-?[\d.]+) for this row (-?[\d.]+) for a typical row"
+        here, typical = re.search(pattern, evidence).groups()
+        assert float(here) == pytest.approx(np.log(first / second), abs=rounding(here))
+        parts = [line[3] for line in table_of(page, "#row-parts")]
+        expected = float(here) - float(typical)
+        within = sum(map(rounding, [here, typical, *parts]))
+        assert sum(map(signed, parts)) == pytest.approx(expected, abs=within)
+
+
+def rounding(text):
+    """Half a unit of the last digit of a number."""
+    return 0.5 * 10.0 ** -len(text.partition(".")[2]) * (1 + 1e-9)
+
+
+def test_typical_row_is_the_nearest_that_is_decided_as_its_class(wine):
+    frame, y = wine
+    table = as_table(frame, y)
+    sample = RowSample.of(table, most=500)
+    scaled = sample.features / sample.features.std(axis=0)
+    own = np.flatnonzero(sample.codes == 1)
+    order = own[np.argsort(((scaled[own] - scaled[own].mean(axis=0)) ** 2).sum(axis=1))]
+    model = dd.LDA().fit(frame, y)
+
+    def decide(features):  # the two rows nearest to the mean of class 1 are decided as class 0
+        near = (features[:, None, :] == sample.features[order[:2]]).all(axis=2).any(axis=1)
+        return np.where(near, 0, 1)
+
+    texts = [
+        example["text"]
+        for example in one_row_section(model, table, sample, None, decide=decide)["examples"]
+    ]
+    labels = sample.labels
+    assert f"row {order[2]}, typical of {labels[1]}" in texts
+    assert any(
+        text.endswith(f"typical of {labels[0]}, but decided as {labels[1]}") for text in texts
+    )
+    assert len(texts) == 3
+
+
+def test_no_change_of_an_identifier_or_a_leak_is_suggested(opened, wine):
+    frame, y = wine
+    plain, _ = form_of(frame, y, "lda")
+    page = opened(plain)
+    page.wait_for_function("document.querySelector('#row-flip').textContent !== ''")
+    suggested = re.search(r": (.+?) from", page.inner_text("#row-flip")).group(1)
+    facts, _ = form_of(frame, y, "lda", unchanged=[suggested])
+    page = opened(facts)
+    page.wait_for_function("document.querySelector('#row-flip').textContent !== ''")
+    text = page.inner_text("#row-flip")
+    assert f"{suggested} from" not in text
+    assert f"No change of {suggested} is suggested" in text
+
+
+def test_values_have_few_digits_and_the_prediction_keeps_all_of_them(opened, wine):
+    frame, y = wine
+    single = frame.iloc[:, :3].astype(np.float32).assign(long=frame.iloc[:, 0] / 3 + 1e4)
+    facts, model = form_of(single, y, "logistic")
+    page, one = opened(facts), facts["one_row"]
+    row = one["examples"][0]["row"]
+    cells = page.eval_on_selector_all("[data-field]", "all => all.map(one => one.value)")
+    assert cells[:3] == [str(single[name].iloc[row]) for name in single.columns[:3]]
+    assert cells[3] == f"{single['long'].iloc[row]:.6g}"
+    p = dict(zip(model.classes_, model.predict_proba(single.iloc[[row]])[0], strict=True))
+    shown = {label: text for label, text, _ in table_of(page, "#row-classes")}
+    assert shown == {label: percent_of(share) for label, share in p.items()}
+    page.wait_for_function("document.querySelectorAll('#row-parts tbody tr').length === 4")
+    values = [line[1] for line in table_of(page, "#row-parts") if line[0] == "long"]
+    assert values == [f"{single['long'].iloc[row]:,.0f}"]
+
+
 def test_pages_of_models_without_an_export_have_no_form():
     table = as_table(np.arange(12.0).reshape(6, 2), list("aaabbb"))
 

@@ -692,7 +692,8 @@ def _fit_tall(table: AnyTable, options: LogisticOptions) -> TableFit:
     moments = read_moments(table, detail="pooled")
     has_test = not (options.ridge or options.jeffreys)
     test = partial(_test_separation, read, moments, options.intercept) if has_test else None
-    fit = fit_logistic(read, moments, _sample_for(table, options), options, test=test)
+    rows = None if isinstance(table, PartitionedTable) else table.block(0, len(table))
+    fit = fit_logistic(read, moments, _sample_for(table, options), options, test=test, rows=rows)
     rule = fit.rule(table.schema.labels)
     if options.ridge:
         return TableFit(fit, rule)

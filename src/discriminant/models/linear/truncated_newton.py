@@ -43,20 +43,22 @@ from discriminant.models.linear.optimise import (
 )
 from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.moments.loss_gradient_sums import LossSums, Want
-from discriminant.table.blocks import Block, Codes, Floats, Places, dense
+from discriminant.table.blocks import Block, Codes, Floats, dense
 
 MAX_NUMBERS = 1 << 25  # largest number of features and probabilities in single precision (128 MB)
 _SWITCH = 1e-5  # gradient below which passes use double precision
-_MAX_RESIDUAL = 0.5  # largest residual of a step, relative to the gradient
+_MAX_RESIDUAL = 0.7  # largest residual of a step, relative to the gradient
+_POWER = 0.35  # residuals are proportional to this power of the gradient
 _OVERSHOOT = 0.3  # smallest residual, relative to the tolerance of the gradient
 _MAX_PRODUCTS = 200  # in one step
-_STALE = 0.3  # reduction of the gradient after which the preconditioner is computed again
-_LARGEST_ROWS = 48  # rows of each class that the preconditioner sums exactly
+_STALE = 0.2  # reduction of the gradient after which the preconditioner is computed again
+_LARGEST_ROWS = 64  # rows of each class that the preconditioner sums exactly
 _PRECONDITIONER = 1 << 24  # largest number of features of those rows
 _PART_ROWS = 8192  # largest number of rows in a part, approximately
 _SMALLEST_PART = 512
 _SAFE = 80.0  # exp of scores up to this size does not overflow in single precision
-_FLOOR = 1e-9
+_LEAST_DIAGONAL = 1e-3  # relative to the curvature of all rows: for single precision
+_TINY = 1e-12
 
 Singles = npt.NDArray[np.float32]
 Each = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]  # such as `map`
@@ -98,9 +100,10 @@ class _Part:
             moved *= self.weight
         return np.asarray(moved @ self.rows)
 
-    def uncertainty(self) -> Singles:
-        """Return (K, n) weight p (1 - p)."""
-        product = self.probability * (1.0 - self.probability)
+    def uncertainty(self, classes: slice) -> Singles:
+        """Return weight p (1 - p) for some of the classes and all rows."""
+        probability = self.probability[classes]
+        product = probability * (1.0 - probability)
         return product if self.weight is None else product * self.weight
 
 
@@ -162,20 +165,30 @@ class SinglePrecisionLoss:
 
     def preconditioner(self) -> BlockPreconditioner:
         """Return the preconditioner at the last point."""
-        uncertainty = np.hstack([part.uncertainty() for part in self.parts]) / self.total
         rows = np.vstack([part.rows for part in self.parts])
-        K, n = uncertainty.shape
+        K, n = len(self.contrast), len(rows)
         largest = min(_LARGEST_ROWS, n, max(_PRECONDITIONER // (K * rows.shape[1]), 1))
-        selected: Places = np.argpartition(uncertainty, n - largest, axis=1)[:, n - largest :]
-        weight = np.take_along_axis(uncertainty, selected, axis=1)
-        rest = np.maximum(uncertainty.sum(axis=1) - weight.sum(axis=1), _FLOOR)
-        scale = (1.0 / np.sqrt(self.penalty + rest[:, None])).astype(np.float32)
-        factor = rows[selected]  # (K, largest, q)
-        factor *= np.sqrt(weight)[:, :, None]
-        factor *= scale[:, None]
-        inner = factor @ factor.transpose(0, 2, 1)
-        inner[:, np.arange(largest), np.arange(largest)] += 1.0
-        return BlockPreconditioner(scale, factor, np.linalg.inv(inner))
+
+        def blocks(classes: slice) -> tuple[Singles, Singles, Singles]:
+            uncertainty = np.hstack([part.uncertainty(classes) for part in self.parts])
+            uncertainty /= self.total
+            selected = np.argpartition(uncertainty, n - largest, axis=1)[:, n - largest :]
+            weight = np.take_along_axis(uncertainty, selected, axis=1)
+            total = uncertainty.sum(axis=1)
+            rest = np.maximum(total - weight.sum(axis=1), 0.0)[:, None]
+            diagonal = np.maximum(self.penalty + rest, _LEAST_DIAGONAL * total[:, None] + _TINY)
+            scale = (1.0 / np.sqrt(diagonal)).astype(np.float32)
+            factor = rows[selected]
+            factor *= np.sqrt(weight)[:, :, None]
+            factor *= scale[:, None]
+            inner = factor @ factor.transpose(0, 2, 1)
+            inner[:, np.arange(largest), np.arange(largest)] += 1.0
+            return scale, factor, np.linalg.inv(inner)
+
+        halves = [slice(0, K // 2), slice(K // 2, K)]
+        return BlockPreconditioner(
+            *(np.concatenate(arrays) for arrays in zip(*self.each(blocks, halves), strict=True))
+        )
 
     def to_classes(self, theta: Floats) -> Floats:
         """Convert theta (q, m) to coefficients (K, q)."""
@@ -231,7 +244,7 @@ def truncated_newton(
         if preconditioner is None or size < _STALE * last_size:
             preconditioner, last_size = single.preconditioner(), size
         residual = max(
-            min(_MAX_RESIDUAL, np.sqrt(size / first)),
+            min(_MAX_RESIDUAL, (size / first) ** _POWER),
             min(_OVERSHOOT * GRADIENT / point.max_gradient, _MAX_RESIDUAL),
         )
         step = _conjugate_gradients(single, preconditioner, point.gradient, residual)
@@ -275,7 +288,7 @@ def _conjugate_gradients(
     for _ in range(_MAX_PRODUCTS):
         curved = single.product(direction)
         curvature = float((direction * curved).sum())
-        if not curvature > 0.0:
+        if not (curvature > 0.0 and product > 0.0):  # rounding
             break
         factor = product / curvature
         step += factor * direction

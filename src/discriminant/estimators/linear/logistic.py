@@ -200,7 +200,8 @@ class Logistic(BinaryGoodnessOfFit, WeightedIterativeClassifier, LinearClassifie
         Whether the gradient for standardised columns is at most 1e-8, the Newton decrement is at
         most 1e-10, and no classes are separated.
     n_passes_, n_iter_ : int
-        Number of passes over the rows during the iteration.
+        Number of passes over the rows during the iteration. Products of the curvature with a
+        vector, which many classes with a ridge need, are not counted.
     loss_path_ : array of shape (passes,)
         Penalised mean loss at each pass.
     link_ : str

@@ -211,17 +211,18 @@ def verdict_of(facts: Facts) -> VerdictFacts:
         text = f"Use it. {_against_guessing(facts)}"
         return VerdictFacts(level="use", text=text, rule=_RULE, reasons=[])
     more = f", and {count_with_noun(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
-    text = f"Use it with care, because {reasons[0]}{_without_leaks(facts)}{more}."
+    first = reasons[0].replace("(leak)", f"(leak{_without_leaks(facts)})")
+    text = f"Use it with care, because {first}{more}."
     return VerdictFacts(level="care", text=text, rule=_RULE, reasons=reasons)
 
 
 def _without_leaks(facts: Facts) -> str:
-    """Return the error without the columns that reveal the class, as the end of a reason."""
+    """Return the error without the columns that reveal the class, as the end of a remark."""
     without = facts["comparison"].get("without")
     if not without or without[0]["error"] is None:
         return ""
     which = "it" if len(without[0]["columns"]) == 1 else "such columns"
-    return f": without {which} the error is {percent(without[0]['error'])}"
+    return f"; without {which} the error is {percent(without[0]['error'])}"
 
 
 def better_than_guessing(facts: Facts) -> bool:

@@ -373,7 +373,7 @@ def test_a_leak_is_named_and_the_comparison_repeated_without_it():
     facts = study.facts(yardstick=False)
     error = percent(without["error"])
     verdict = verdict_of(facts)["text"]
-    assert f"may contain the outcome (leak): without it the error is {error}" in verdict
+    assert f"may contain the outcome (leak; without it the error is {error})" in verdict
     assert without["text"] in result(facts)
 
 

@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discriminant.engines.partitioned_table import AnyTable
@@ -476,6 +475,8 @@ class GaussianClassifier(MomentClassifier):
         BayesError
             The error, its standard error (0 if exact), and the error of each class.
         """
+        from scipy.special import ndtri
+
         rule, own = self._density(), self.prior_
         new = own if prior is None else class_prior(self._present_moments, prior)
         student = isinstance(rule, StudentRule)

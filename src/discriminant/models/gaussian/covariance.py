@@ -574,7 +574,8 @@ def shared_metric(moments: ClassMoments, covariance: Floats, *, degrees: float =
         metric = subspace_metric(covariance, deficiency, floor) if metric is None else metric
         n_estimated = min(n_estimated, deficiency.rank)
     assert metric is not None
-    _warn_few_rows(name, moments.rows, degrees, n_estimated)
+    if degrees < _PER_FEATURE * n_estimated:
+        _warn_few_rows(name, int(moments.rows.sum()), degrees, n_estimated)
     return embed_columns(metric, varying)
 
 
@@ -603,8 +604,9 @@ def class_metrics_of(
             metrics.append(class_metric(moments, covariances[k], k, degrees=degrees[k]))
             continue
         metrics.append(Metric(ones, inverse[k], ones, 0.0, 2 * float(logdet[k])))
-        if degrees[k] < moments.rows[k]:  # otherwise rows of other classes would contribute
-            _warn_few_rows(_class_name(moments, k), moments.rows[k], degrees[k], d)
+        few = degrees[k] < _PER_FEATURE * d
+        if few and degrees[k] < moments.rows[k]:  # otherwise rows of other classes would contribute
+            _warn_few_rows(_class_name(moments, k), int(moments.rows[k]), degrees[k], d)
     return tuple(metrics)
 
 
@@ -664,7 +666,7 @@ def class_metric(
     if deficiency is not None:
         _warn_of_deficiency(moments, deficiency, varying, separating=False)
     if degrees < moments.rows[code]:  # otherwise rows of other classes would contribute
-        _warn_few_rows(name, moments.rows[code], degrees, n_estimated)
+        _warn_few_rows(name, int(moments.rows[code]), degrees, n_estimated)
     return embed_columns(metric, varying)
 
 
@@ -673,14 +675,10 @@ def _rank(deficiency: RankDeficiency | None, limit: float) -> int:
     return int(limit if deficiency is None else min(deficiency.rank, limit))
 
 
-def _warn_few_rows(what: str, rows: Any, degrees: float, features: int) -> None:
-    """Warn if an invertible covariance of two or more features is estimated from too few rows.
-
-    `rows` is the number of rows of one class, or of each class if they share the covariance.
-    """
+def _warn_few_rows(what: str, rows: int, degrees: float, features: int) -> None:
+    """Warn if an invertible covariance of two or more features is estimated from too few rows."""
     if features > 1 and degrees < _PER_FEATURE * features:
-        n = int(np.sum(rows))
-        warn(ScarceRowsWarning.of(what, rows=n, degrees=int(degrees), features=features))
+        warn(ScarceRowsWarning.of(what, rows=rows, degrees=int(degrees), features=features))
 
 
 def _metric_of_independent(moments: ClassMoments, covariance: Floats, varying: Columns) -> Metric:

@@ -617,18 +617,12 @@ class Comparison(PrintedResult):
             same = shown(corrected) == shown(best.value(by))
             also = ", also" if same else f", or {shown(corrected)}"
             also += " when corrected for the selection among the models"
-            heavy = best.name in self.heavy_members
-            because = (
-                "It would replace the pool if it were at most 1% worse."
-                if heavy
-                else "No model has half of the weight in the pool, and then a mean of several "
-                "models is usually more accurate on new rows, even if a single model looks as good "
-                "on these. For a simpler model at about the same log loss, use --select single."
-            )
             reason = (
                 f"{name} was selected: its {criterion} on held-out rows is {own}. The best single "
                 f"model is {quoted(best.title)}: its {criterion} is {shown(best.value(by))}{also}. "
-                f"{because}"
+                "A single model replaces the pool if its corrected figure is at most 1% worse and "
+                "it has half of the weight in the pool: otherwise the mean of several models is "
+                "usually more accurate on new rows."
             )
         elif best.name == POOL and value <= POOL_GAIN * least:
             reason = (

@@ -167,7 +167,9 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
     decision, matters = _decision(study, held), _matters(study)
     sections: dict[str, Any] = {"space": space, "decision": decision, "matters": matters}
     if decision is not None and held is not None:
-        sections["pairs"] = pairs_section(sample, moments, decision, points=points)
+        yardstick = comparison.get("yardstick")
+        curved = yardstick is not None and yardstick["better"]
+        sections["pairs"] = pairs_section(sample, moments, decision, points=points, curved=curved)
         sections["calibration"] = calibration_section(held, positive=decision["positive"])
         sections["rows"] = rows_section(
             table,
@@ -183,6 +185,7 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
             matters=matters,
             probabilities=probabilities,
             model=study._get_choice().title,
+            limits=sample.limits,
         )
     sections["columns"] = columns_section(
         sample, moments, read["columns"], encoded=study.opened.encoding.columns, points=points

@@ -59,7 +59,6 @@ from discriminant.assessment.resampling.rda_grid import (
 from discriminant.assessment.resampling.stacking_weights import (
     LEAST_WEIGHT,
     HeldOutPool,
-    true_class_logs,
 )
 from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable
@@ -81,8 +80,8 @@ from discriminant.study.comparison import (
 )
 from discriminant.study.models import POOL, ModelResult, StudyModel, is_separated
 from discriminant.table.basis import JoinedBasis
-from discriminant.table.blocks import Floats, dense
-from discriminant.table.memory import Table
+from discriminant.table.blocks import Floats, dense, numbered_names
+from discriminant.table.memory import ColumnarFeatures, NamedFeatures, Table
 
 Progress = Callable[[str, int, int], object]
 _PATH_ROWS = 20_000  # rows to which models with a path of penalties are fitted
@@ -150,6 +149,7 @@ class ComparisonRun:
     time_column: str | None = None  # column by which later rows are held out from earlier ones
     repeats: int | None = None  # how often rows are divided into folds; None: by their number
     _paths: dict[str, _TunedFits] = field(default_factory=dict, init=False)
+    _bases: dict[str, JoinedBasis] = field(default_factory=dict, init=False)  # by their options
     _folded: MemoryFolds | PartitionedFolds | None = field(default=None, init=False)
     _later: Table | None = field(default=None, init=False)
     # warnings about classes that occur in one fold only
@@ -348,7 +348,7 @@ class ComparisonRun:
         held = [result.predictions for result in pooled if result.predictions is not None]
         logs, codes, fold = [each.log_posterior for each in held], held[0].codes, held[0].fold
         weight = held[0].weight
-        pool = HeldOutPool.of(true_class_logs(logs, codes), fold, weight, seed=self.seed)
+        pool = HeldOutPool.of(logs, codes, fold, weight, seed=self.seed)
         weights = {
             result.name: float(pool.weights[m])
             for m, result in enumerate(pooled)
@@ -592,8 +592,13 @@ class ComparisonRun:
         most = min(_PATH_COEFFICIENTS // max(K - 1, 1), _PATH_NUMBERS // rows)
         if columns > most:
             raise StudyError.too_many_numbers(columns, most)
-        fitted: JoinedBasis = basis.fit(self.table.features[:]).basis_
-        return fitted
+        options = str(sorted(basis.get_params().items(), key=lambda option: option[0]))
+        if options not in self._bases:
+            features = self.table.features
+            if isinstance(features, ColumnarFeatures):  # not copied to one array
+                features = NamedFeatures(numbered_names(self.rows.width), features)
+            self._bases[options] = basis.fit(features).basis_
+        return self._bases[options]
 
     def _with_tuning(self, estimator: Any, model: StudyModel) -> Any:
         """Return the estimator with its chosen penalty or shrinkage, for a fit to all rows.

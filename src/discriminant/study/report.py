@@ -11,8 +11,8 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from datetime import date
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -43,6 +43,7 @@ from discriminant.report.fact_types import (
     ReadFacts,
     SpaceFacts,
     UseFacts,
+    YardstickFacts,
     facts,
     plain,
 )
@@ -117,6 +118,10 @@ class ReportedStudy(Protocol):
 
     def _comparison_section(self) -> ComparisonFacts: ...
 
+    def _boosted_trees(
+        self,
+    ) -> AbstractContextManager[Callable[[], YardstickFacts | None]]: ...
+
     def _get_run(self) -> ComparisonRun: ...
 
 
@@ -124,6 +129,21 @@ def report_facts(
     study: ReportedStudy, *, title: str | None = None, command: str | None = None, file: str = ""
 ) -> Facts:
     """Return the facts of all sections."""
+    with study._boosted_trees() as trees:
+        report = _facts_of_sections(study, title=title, command=command)
+        with capture_warnings():
+            use = _use(study, file)
+        if use is not None:
+            report["use"] = use
+            use["card"] = model_card(report)
+        if (yardstick := trees()) is not None:
+            report["comparison"]["yardstick"] = yardstick
+    report["verdict"] = verdict_of(report)
+    return cast(Facts, redact_facts(plain(report)))
+
+
+def _facts_of_sections(study: ReportedStudy, *, title: str | None, command: str | None) -> Facts:
+    """Return the facts of the sections on the data, the comparison and the selected model."""
     comparison, opened = study._get_comparison(), study.opened
     section = study._comparison_section()
     read = read_section(
@@ -137,7 +157,7 @@ def report_facts(
         warnings=study.warnings,
     )
     with capture_warnings():  # findings and notes state the same
-        report = facts(
+        return facts(
             title or f"Predicting {study.target}",
             made=provenance(study, command),
             read=read,
@@ -145,12 +165,6 @@ def report_facts(
             checks=list(study.check().findings),
             **_sections(study, section, read),
         )
-        use = _use(study, file)
-    if use is not None:
-        report["use"] = use
-        use["card"] = model_card(report)
-    report["verdict"] = verdict_of(report)
-    return cast(Facts, redact_facts(plain(report)))
 
 
 def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts) -> dict[str, Any]:

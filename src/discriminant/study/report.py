@@ -63,6 +63,7 @@ from discriminant.report.sections.feature_importance import Probabilities, ranki
 from discriminant.report.sections.features import (
     Lines,
     coefficients_from,
+    far_rows,
     findings_of,
     matters_section,
 )
@@ -76,7 +77,7 @@ from discriminant.report.verdict import cost_headline, headline, selected, verdi
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
 from discriminant.study.data_checks.result import DataChecks
-from discriminant.table.blocks import Codes, Floats
+from discriminant.table.blocks import Codes, Floats, Places
 from discriminant.table.files.atomic import atomic_write_bytes
 from discriminant.table.files.csv import lines_of_rows
 from discriminant.table.load import EncodedTable
@@ -178,7 +179,8 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
     points = RowSample.of(table, most=_POINTS, seed=study.seed)
     predict, probabilities = _functions(study)
     space = _space(study, comparison, held, predict)
-    decision, matters = _decision(study, held), _matters(study)
+    far = None if moments is None else far_rows(table, moments)
+    decision, matters = _decision(study, held), _matters(study, far)
     sections: dict[str, Any] = {"space": space, "decision": decision, "matters": matters}
     if decision is not None and held is not None:
         sections["pairs"] = pairs_section(sample, moments, decision, points=points)
@@ -189,6 +191,7 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
             moments,
             lines=_line_finder(study, table),
             numbering=_row_numbering(study, table),
+            far=far,
         )
     if moments is not None:
         sections["ranking"] = ranking_section(
@@ -448,7 +451,7 @@ def _sample(study: ReportedStudy) -> str:
     return f"a sample of {len(study._get_run().table):,} of the {len(study.rows):,} rows"
 
 
-def _matters(study: ReportedStudy) -> MattersFacts:
+def _matters(study: ReportedStudy, far: Places | None) -> MattersFacts:
     moments, table = _class_moments(study), study._get_run().table
     result, held = study._get_comparison()[study._get_choice().name], _held(study)
     named = [_with_feature_names(warning, table.schema.features) for warning in result.warnings]
@@ -462,6 +465,7 @@ def _matters(study: ReportedStudy) -> MattersFacts:
         warnings=warnings,
         among=_row_numbering(study, table),
         lines=_line_finder(study, table),
+        far=far,
     )
     if moments is None:
         return MattersFacts(findings=findings)

@@ -120,7 +120,9 @@ class RowBlocks:
             weighted = np.where(self.weight > 0, values, 0.0) * self.weight
         if self.block is None:
             return weighted
-        return np.bincount(self.block, weighted, minlength=self.counts.shape[1])
+        return np.asarray(
+            np.bincount(self.block, weighted, minlength=self.counts.shape[1]), dtype=np.float64
+        )
 
     def sums_of_columns(self, losses: Floats, share: Floats | None = None) -> Floats:
         """Return the sums of every column of losses (N, M), each row counted by its share."""

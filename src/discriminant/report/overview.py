@@ -8,7 +8,7 @@ import numpy as np
 
 from discriminant.assessment.intervals import wilson
 from discriminant.report.fact_types import DecisionFacts, Facts
-from discriminant.report.format import loss, number, percent, quoted, share, shown
+from discriminant.report.format import area, loss, number, percent, quoted, share, shown
 from discriminant.report.verdict import (
     baseline_log_loss,
     cost_headline,
@@ -185,8 +185,15 @@ def _worth(facts: Facts) -> list[str]:
         ]
     return [
         f"Its decisions are no better than guessing (error {error}), but its probabilities are "
-        f"(log loss {log_loss}): use them to rank rows, or lower the threshold (see “Costs”)."
+        f"(log loss {log_loss}{_auc(facts)}): use them to rank rows, or lower the threshold (see "
+        "“Costs”)."
     ]
+
+
+def _auc(facts: Facts) -> str:
+    """Return the AUC of the selected model as the end of a list of figures."""
+    value = selected(facts)["auc"]
+    return "" if value is None else f"; AUC {area(value)}, where 0.5 is chance"
 
 
 def _rejected_share(decision: DecisionFacts) -> float:

@@ -131,20 +131,27 @@ def report_facts(
 ) -> Facts:
     """Return the facts of all sections."""
     with study._boosted_trees() as trees:
-        report = _facts_of_sections(study, title=title, command=command)
+        report = _facts_of_sections(study, trees, title=title, command=command)
         with capture_warnings():
             use = _use(study, file)
         if use is not None:
             report["use"] = use
             use["card"] = model_card(report)
-        if (yardstick := trees()) is not None:
-            report["comparison"]["yardstick"] = yardstick
     report["verdict"] = verdict_of(report)
     return cast(Facts, redact_facts(plain(report)))
 
 
-def _facts_of_sections(study: ReportedStudy, *, title: str | None, command: str | None) -> Facts:
-    """Return the facts of the sections on the data, the comparison and the selected model."""
+def _facts_of_sections(
+    study: ReportedStudy,
+    trees: Callable[[], YardstickFacts | None],
+    *,
+    title: str | None,
+    command: str | None,
+) -> Facts:
+    """Return the facts of the sections on the data, the comparison and the selected model.
+
+    `trees` waits for boosted trees.
+    """
     comparison, opened = study._get_comparison(), study.opened
     section = study._comparison_section()
     read = read_section(
@@ -164,12 +171,20 @@ def _facts_of_sections(study: ReportedStudy, *, title: str | None, command: str 
             read=read,
             comparison=section,
             checks=list(study.check().findings),
-            **_sections(study, section, read),
+            **_sections(study, section, read, trees),
         )
 
 
-def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts) -> dict[str, Any]:
-    """Return the sections that describe the rows and the selected model."""
+def _sections(
+    study: ReportedStudy,
+    comparison: ComparisonFacts,
+    read: ReadFacts,
+    trees: Callable[[], YardstickFacts | None],
+) -> dict[str, Any]:
+    """Return the sections that describe the rows and the selected model.
+
+    The section that needs boosted trees comes last, and the trees are added to the comparison.
+    """
     run, held = study._get_run(), _held(study)
     gain = None if held is None else _gain(held)
     if gain is not None:
@@ -183,7 +198,6 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
     decision, matters = _decision(study, held), _matters(study, far)
     sections: dict[str, Any] = {"space": space, "decision": decision, "matters": matters}
     if decision is not None and held is not None:
-        sections["pairs"] = pairs_section(sample, moments, decision, points=points)
         sections["calibration"] = calibration_section(held, positive=decision["positive"])
         sections["rows"] = rows_section(
             table,
@@ -200,6 +214,7 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
             matters=matters,
             probabilities=probabilities,
             model=study._get_choice().title,
+            limits=sample.limits,
         )
     sections["columns"] = columns_section(
         sample, moments, read["columns"], encoded=study.opened.encoding.columns, points=points
@@ -214,6 +229,12 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
         rows=sections.get("rows"),
         title=study._get_choice().title,
     )
+    yardstick = trees()
+    if yardstick is not None:
+        comparison["yardstick"] = yardstick
+    if decision is not None and held is not None:
+        curved = yardstick is not None and yardstick["better"]
+        sections["pairs"] = pairs_section(sample, moments, decision, points=points, curved=curved)
     return {name: section for name, section in sections.items() if section}
 
 

@@ -68,16 +68,45 @@ def test_headline_of_a_named_model_is_its_raw_figure_with_an_interval():
     assert headline["log_loss_low"] < headline["log_loss"] < headline["log_loss_high"]
 
 
-def test_single_model_replaces_the_pool_only_if_it_has_half_of_the_weight():
+def test_single_model_replaces_the_pool_if_it_is_better_or_close_with_half_of_the_weight():
     study = dd.study(wine(), target="kind")
     compared = study.compare(QUICK)
     choice = study.choose()
     single = compared.best_single()
     heavy = {member.name for member in compared.members if member.weight >= 0.5}
     corrected = single.value("log_loss") + compared.optimism("log_loss")
-    close = corrected <= 1.01 * compared[POOL].value("log_loss")
-    assert choice.name == (single.name if close and single.name in heavy else POOL)
+    pooled = compared[POOL].value("log_loss")
+    close = corrected <= 1.01 * pooled and single.name in heavy
+    assert choice.name == (single.name if corrected <= pooled or close else POOL)
     assert "corrected resampled t test" in choice.why
+
+
+def test_ordered_logistic_is_compared_if_the_classes_have_an_order():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 3))
+    place = np.digitize(rows @ [1, 2, 0] + rng.logistic(size=400), [-1, 1])
+    frame = pd.DataFrame(rows, columns=list("abc"))
+    levels = ["low", "medium", "high"]
+    texts = frame.assign(y=np.array(levels)[place])
+    category = frame.assign(y=pd.Categorical(texts["y"], levels, ordered=True))
+    losses = []
+    for study in (
+        dd.study(frame.assign(y=place), target="y"),
+        dd.study(category, target="y"),
+        dd.study(texts, target="y", ordered={"y": levels}),
+    ):
+        compared = study.compare()
+        losses.append(compared["ordered_logistic"].value("log_loss"))
+    np.testing.assert_allclose(losses, losses[0], rtol=1e-12)
+    assert compared.best_single().name == "ordered_logistic"
+    assert study.model("ordered_logistic").estimator_.order == levels
+    numbers = dd.study(frame.assign(y=np.array(["-1", "5", "10"])[place]), target="y")
+    assert numbers.class_order == ("-1", "5", "10")
+    unordered = dd.study(texts, target="y")
+    assert unordered.class_order is None
+    assert "ordered_logistic" not in [each.name for each in unordered.compare().results]
+    with pytest.raises(dd.errors.OptionError, match="every label once, lowest first"):
+        dd.study(texts, target="y", ordered={"y": ["low", "high"]})
 
 
 def test_prediction_of_a_selected_pool_does_not_warn():
@@ -222,8 +251,54 @@ def test_yardstick_is_better_on_a_chessboard():
     frame = pd.DataFrame(rows, columns=["a", "b"]).assign(kind=np.floor(rows).sum(axis=1) % 2)
     study = dd.study(frame, target="kind")
     study.compare(["lda", "qda"])
-    trees = study.facts()["comparison"]["yardstick"]
+    facts = study.facts()
+    trees = facts["comparison"]["yardstick"]
     assert trees["better"] and "consider trees" in trees["text"]
+    (pair,) = facts["pairs"]["pairs"]
+    assert "No straight boundary separates them well" in pair["separates"]
+    assert "Another measurement is needed" not in pair["separates"]
+
+
+def test_trees_that_may_be_better_by_chance_are_called_so():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(150, 2))
+    kind = (rows[:, 0] ** 2 + rng.normal(size=150) > 0.6).astype(int)
+    study = dd.study(pd.DataFrame(rows, columns=["a", "b"]).assign(kind=kind), target="kind")
+    study.compare(["lda"])
+    comparison = study.facts()["comparison"]
+    trees = comparison["yardstick"]
+    assert trees["log_loss"] < comparison["models"][0]["log_loss"] and not trees["better"]
+    assert "may be chance (p = 0.37)" in trees["text"]
+
+
+def test_a_confused_pair_that_the_model_separates_is_not_called_inseparable():
+    rng = np.random.default_rng(0)
+    radius = np.repeat([1.0, 4.0], 300) + rng.normal(scale=0.5, size=600)
+    angle = rng.uniform(0, 2 * np.pi, 600)
+    rows = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    frame = pd.DataFrame(rows, columns=["a", "b"]).assign(kind=np.repeat(["in", "out"], 300))
+    study = dd.study(frame, target="kind")
+    study.choose("qda")
+    (pair,) = study.facts(yardstick=False)["pairs"]["pairs"]
+    assert pair["overlap"] > 0.4 and sum(pair["errors"]) < 30
+    assert "their boundary is not straight" in pair["separates"]
+    assert "Nothing measured" not in pair["separates"]
+
+
+def test_a_basis_with_too_many_columns_is_reduced_before_it_is_left_out():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 30))
+    frame = pd.DataFrame(rows, columns=[f"x{j}" for j in range(30)])
+    frame["kind"] = np.digitize(rows[:, 0] ** 2 + 0.3 * rng.normal(size=400), [0.3, 1.0, 2.0])
+    study = dd.study(frame, target="kind")
+    compared = study.compare(["lda", "logistic_quadratic", "logistic_random"])
+    notes = {result.name: result.facts["note"] for result in compared.results}
+    assert notes["logistic_quadratic"].startswith("With squares only")
+    assert notes["logistic_random"].startswith("With 53 random features")
+    assert study.model("logistic_quadratic").estimator_.steps[0][1].basis_.width == 60
+    assert study.model("logistic_random").estimator_.steps[0][1].basis_.width == 83
+    worse, better = (compared[name].facts["log_loss"] for name in ("lda", "logistic_quadratic"))
+    assert better < 0.8 * worse
 
 
 def test_learning_curve_is_that_of_fits_to_some_folds():

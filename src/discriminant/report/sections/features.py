@@ -316,12 +316,19 @@ def findings_of_warnings(warnings: Iterable[Any]) -> list[FindingFacts]:
         kind = _KINDS.get(type(getattr(warning, "message", warning)).__name__, "")
         kinds.setdefault(kind, []).append(warning_text(warning))
     findings = [
-        FindingFacts(kind=kind, text=_PLAIN[kind], details=list(dict.fromkeys(texts))[:_DETAILS])
+        FindingFacts(kind=kind, text=_summary(kind, different), details=different[:_DETAILS])
         for kind, texts in kinds.items()
-        if kind
+        if kind and (different := list(dict.fromkeys(texts)))
     ]
     others = dict.fromkeys(kinds.get("", []))
     return findings + [FindingFacts(kind="warning", text=text) for text in others]
+
+
+def _summary(kind: str, texts: Sequence[str]) -> str:
+    """Return the text of a finding: its first sentence if one warning names the columns."""
+    if kind == "constant" and len(texts) == 1:
+        return f"{texts[0].partition('. ')[0].rstrip('.')}."
+    return _PLAIN[kind]
 
 
 def _imbalance(table: Table) -> list[FindingFacts]:

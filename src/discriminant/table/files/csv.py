@@ -283,6 +283,8 @@ def read_csv(plan: CsvColumns) -> tuple[Frame, FileFormat]:
     format : FileFormat
         The format, with the text encoding as detected from the whole file.
     """
+    import pyarrow as pa
+
     try:
         table = _read(plan)
     except EncodingMismatch as mismatch:
@@ -294,6 +296,8 @@ def read_csv(plan: CsvColumns) -> tuple[Frame, FileFormat]:
     rows, tables = table.num_rows, [table]
     del table  # so that the function can release every column once it is converted
     cells = cells_from_csv(tables.pop(), plan)
+    if rows * len(cells) >= _MANY_CELLS:
+        pa.default_memory_pool().release_unused()  # to the system: the copies need as much
     frame = Frame(
         cells,
         rows,
@@ -365,10 +369,11 @@ def cells_from_csv(table: Any, plan: CsvColumns) -> tuple[ColumnCells, ...]:
         return cells_from_arrow_column(name, column, missing=missing)
 
     converted = []
-    with ThreadPoolExecutor(threads) as pool:
-        cells_of = list(pool.map(in_thread(convert), names))
-    if threads > 1:
-        pa.default_memory_pool().release_unused()  # to the system: the copies need as much
+    if threads == 1:
+        cells_of = list(map(convert, names))
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            cells_of = list(pool.map(in_thread(convert), names))
     for name, cells in zip(names, cells_of, strict=True):
         if cells.kind == "text":
             if max(map(len, cells.levels), default=0) > MAX_FIELD:

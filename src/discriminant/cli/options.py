@@ -243,8 +243,8 @@ selecting_options = _all(
         default="auto",
         show_default=True,
         help="What to select: the pool, a weighted mean of the probabilities of all models (pool); "
-        "the best single model (single); or the pool, unless a single model is better, or at most "
-        "1% worse with half of the weight in the pool (auto).",
+        "the best single model (single); or the pool, unless a single model is at most 1% worse "
+        "and has half of the weight in the pool (auto).",
     ),
 )
 decision_options = _all(

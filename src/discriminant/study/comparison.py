@@ -431,16 +431,15 @@ class Comparison(PrintedResult):
         return Choice(selected.name, selected.title, by, rule, why, select)
 
     def replaces_pool(self, single: ModelResult, pool: ModelResult, by: str) -> bool:
-        """Return whether a single model is as good as the pool, so that the pool is not needed.
+        """Return whether a single model is nearly as good as the pool and has most of its weight.
 
-        Its criterion, corrected for the selection among the single models, is better than that of
-        the pool, or at most 1% worse and the model has at least half of the weight in the pool.
-        Where no model has, the mean of several is usually better on new rows.
+        Its criterion, corrected for the selection among the single models, is at most 1% worse
+        than that of the pool, and it has at least half of the weight in the pool. Where no model
+        has, the mean of several is usually better on new rows, even if its criterion is not.
         """
-        corrected, pooled = _loss(single, by) + self.optimism(by), _loss(pool, by)
-        if corrected <= pooled:
-            return True
-        return corrected <= POOL_GAIN * pooled and single.name in self.heavy_members
+        corrected = _loss(single, by) + self.optimism(by)
+        limit = POOL_GAIN * _loss(pool, by)
+        return corrected <= limit and single.name in self.heavy_members
 
     @property
     def heavy_members(self) -> frozenset[str]:
@@ -621,8 +620,9 @@ class Comparison(PrintedResult):
             reason = (
                 f"{name} was selected: its {criterion} on held-out rows is {own}. The best single "
                 f"model is {quoted(best.title)}: its {criterion} is {shown(best.value(by))}{also}. "
-                "A single model replaces the pool if its corrected figure is better than that of "
-                "the pool, or at most 1% worse and the model has half of the weight in the pool."
+                "A single model replaces the pool if its corrected figure is at most 1% worse and "
+                "it has half of the weight in the pool: otherwise the mean of several models is "
+                "usually more accurate on new rows."
             )
         elif best.name == POOL and value <= POOL_GAIN * least:
             reason = (

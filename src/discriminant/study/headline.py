@@ -179,8 +179,8 @@ class _Selection:
         single = losses.copy()
         single[:, self.pool] = np.inf
         place = single.argmin(axis=1)
-        limit = losses[:, self.pool] * np.where(self.heavy[place], POOL_GAIN, 1.0)
-        replaces = losses[each, place] + self.optimism <= limit
+        limit = POOL_GAIN * losses[:, self.pool]
+        replaces = (losses[each, place] + self.optimism <= limit) & self.heavy[place]
         pooled = np.where(replaces, place, self.pool)
         return np.where(selected == self.pool, pooled, selected) if self.one_se else pooled
 

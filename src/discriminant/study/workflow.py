@@ -332,9 +332,9 @@ class Study:
             'least': the best; 'one_se': the simplest model within one standard error of the best.
         select : {'auto', 'single', 'pool'}
             'auto': the pool, a weighted mean of the probabilities of the models; but a single model
-            replaces it if its criterion, corrected for the selection among the models, is better,
-            or at most 1% worse and it has at least half of the weight in the pool. 'single': never
-            the pool. 'pool': the pool.
+            replaces it if its criterion, corrected for the selection among the models, is at most
+            1% worse, and if it has at least half of the weight in the pool. 'single': never the
+            pool. 'pool': the pool.
 
         Returns
         -------

@@ -223,6 +223,23 @@ def test_matched_sets_fold_time_and_group_columns_are_named():
     assert found["time", "year"] == "note"
 
 
+def test_customers_with_habits_are_groups_though_none_always_chooses_the_same():
+    rng = np.random.default_rng(0)
+    customer = np.repeat(np.arange(100), rng.integers(5, 12, 100))
+    habit = rng.dirichlet([0.5, 0.5, 0.5], 100)[customer]
+    choice = (rng.random(len(customer))[:, None] > habit.cumsum(axis=1)).sum(axis=1)
+    prices = rng.normal(size=(len(customer), 3))
+    frame = pd.DataFrame(prices, columns=list("abc")).assign(id=customer, y=choice)
+    found = check(frame)
+    assert named(found)["groups", "id"] == "warning"
+    (text,) = (each["text"] for each in found.findings if each["kind"] == "groups")
+    assert "of the variance of the class is between its values" in text
+    mixed = frame.assign(y=rng.permutation(choice))
+    assert ("groups", "id") not in named(check(mixed))
+    smooth = (rng.random(len(customer)) < customer / 100).astype(int)
+    assert ("groups", "id") not in named(check(frame.assign(y=smooth)))
+
+
 def test_a_measured_integer_that_predicts_the_class_is_not_a_group():
     rng = np.random.default_rng(4)
     age = rng.integers(18, 90, 900)

@@ -308,19 +308,14 @@ REASONS = (  # pattern of 'task, size (peer)', why its goal may be missed
         "is about 1 s.",
     ),
     (
-        r"`discriminant report`: all models.*(pyarrow|: time)",
+        r"`discriminant report`: all models",
         "CPU time, for two cores: reading 1.5 s (pyarrow alone 1.1 s), moments of the folds 0.5 s, "
         "12 models in ten folds 8 s (half of it is to score a million rows by each, 2.3 s are "
         "paths of penalties on 20,000 rows, 1.5 s measures with intervals of AUCs), boosted trees "
         "2.8 s, the rest of the page 2.2 s. With both cores busy all the time this is 7.5 s, and "
         "6 s without the trees: the floor unless models are scored on a sample of the held-out "
-        "rows.",
-    ),
-    (
-        r"`discriminant report`: all models.*: peak memory",
-        "the numbers take 240 MB as columns and 240 MB as rows sorted by fold, and the held-out "
-        "posteriors and decisions of 13 models 310 MB; the rest is measures of several models at "
-        "a time. The floor is about 900 MB, or 650 MB with posteriors in single precision.",
+        "rows. Memory: the numbers as columns and as rows sorted by fold, 240 MB each, held-out "
+        "posteriors and decisions of 13 models, 310 MB, and measures of several models at a time.",
     ),
     (
         r"CSV file: reading, summing, 10-fold comparison of 7 models.*pyarrow",

@@ -50,6 +50,7 @@ from discriminant.report.fact_types import (
 from discriminant.report.format import (
     excluded_models,
     fixed,
+    name_list,
     percent,
     plain_reason,
     shown,
@@ -311,6 +312,10 @@ def model_card(report: Facts) -> list[list[str]]:
     error = f"{percent(headline(report).error)} on held-out rows"
     if costs is not None:
         error = f"on held-out rows, {costs.errors}"
+    for without in report["comparison"].get("without", []):
+        if without["error"] is not None:
+            columns = name_list(without["columns"])
+            error += f"; {percent(without['error'])} without {columns}, which may reveal the class"
     card = [
         [
             "Predicts",

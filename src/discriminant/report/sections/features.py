@@ -233,8 +233,12 @@ _KINDS = {
     "ClassMissingWarning": "missing class",
     "ShrinkageChosenWarning": "few rows",
     "ScarceRowsWarning": "scarce rows",
+    "NoFeatureSelectedWarning": "no feature",
 }
 _PLAIN = {
+    "no feature": (
+        "A sparse model keeps no feature in some fits, and then predicts the most frequent class."
+    ),
     "masked": (
         "A class lies between others and is masked: least squares predicts none of the training "
         "rows as that class."
@@ -456,10 +460,10 @@ def _masked(held: HeldOutPredictions) -> list[FindingFacts]:
             else f"Class {name} is hardly ever predicted correctly: its recall is "
             f"{percent(float(recall[k]))} of {whole}. "
         )
+        between = "lie between other classes (masking), " if K > 2 else ""
         text += (
-            "The class may lie between other classes (masking), overlap with a more frequent "
-            "class, or have too few rows. In case of overlap, a higher cost of missing the class "
-            "helps."
+            f"The class may {between}overlap with a more frequent class, or have too few rows. In "
+            "case of overlap, a higher cost of missing the class raises its recall (see “Costs”)."
         )
         findings.append(FindingFacts(kind="masked", text=text))
     return findings

@@ -544,15 +544,26 @@ def time_drift(table: PreparedTable) -> list[CheckFacts]:
         f"{fixed(high)}). The mean of {name(shifted[0])} changes by "
         f"{sign}{number(abs(float(effect[worst])))} standard deviations"
         + (f"; {names(shifted[1:])} shift as well" if len(shifted) > 1 else "")
-        + ". If the rows are in order of time, results on later rows are worse than those of "
-        "random folds: evaluate on later rows (--time COLUMN). If they are sorted by site or "
-        "batch, hold these out together (--groups COLUMN)."
+        + ". "
+        + _advice_on_drift(sample)
     )
     severity = "warning" if area >= 0.7 else "note"
     verb = "differs" if len(shifted) == 1 else "differ"
     shifts = names(shifted, 2).replace(chr(39), "")
     title = f"Drift: {shifts} {verb} between first and last rows"
     return [finding("time_drift", severity, title, text, shifted, n)]
+
+
+def _advice_on_drift(table: PreparedTable) -> str:
+    """Return what to do about drift; a file sorted by class cannot be evaluated on later rows."""
+    by_batch = "by site or batch, hold these out together (--groups COLUMN)."
+    if np.count_nonzero(table.codes[1:] != table.codes[:-1]) < len(table.labels):
+        return f"The rows are sorted by class. If those of a class are sorted {by_batch}"
+    return (
+        "If the rows are in order of time, results on later rows are worse than those of random "
+        "folds: evaluate on later rows, in the order of a column of times (--time COLUMN). If they "
+        f"are sorted {by_batch}"
+    )
 
 
 def _strata(table: PreparedTable) -> list[npt.NDArray[np.intp]]:

@@ -652,9 +652,10 @@ class EstimatorMixin(InheritsDocstring, OptionHints, UnchangedOptions, IgnoresUn
     def _chosen_values(self) -> list[str]:
         """Return the values of options that the fit chose, such as 'shrinkage 0.1'."""
         chosen = []
-        for option, given in self.get_params(deep=False).items():
+        options: dict[str, Any] = cast(Any, self).get_params(deep=False)
+        for option, given in options.items():
             value = getattr(self, f"{option}_", None)
-            if isinstance(given, str) and isinstance(value, Real) and not isinstance(value, bool):
+            if isinstance(given, str) and isinstance(value, Real):
                 chosen.append(f"{option} {float(value):.4g}")
         return chosen
 

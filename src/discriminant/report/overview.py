@@ -79,6 +79,7 @@ def in_short(facts: Facts) -> list[str]:
 def result(facts: Facts) -> list[str]:
     """Return sentences on the model, costs, rejected rows and the best single model."""
     lines = [_result(facts), *_worth(facts)]
+    lines[1:1] = [one["text"] for one in facts["comparison"].get("without", [])]
     costs = cost_headline(facts)
     if costs is not None:
         lines.insert(
@@ -137,10 +138,11 @@ def _recall_sentence(rare: dict[str, Any]) -> str:
 
 
 def _result(facts: Facts) -> str:
-    model, count = selected(facts), len(facts["comparison"]["models"])
+    model, comparison = selected(facts), facts["comparison"]
+    count = comparison.get("selectable", len(comparison["models"]))
     name = quoted(model["label"])
     if count > 1 and _requested(facts):
-        subject = f"{name} was used as requested ({count} models were compared)"
+        subject = f"{name} was used as requested ({len(comparison['models'])} models were compared)"
     elif count > 1:
         subject = f"{name} was selected among {count} models"
     else:

@@ -11,8 +11,9 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 import discriminant as dd
 from discriminant.assessment.resampling.folds import stratified_folds, time_folds
 from discriminant.errors import OptionError, StudyError
-from discriminant.report.format import loss
-from discriminant.report.verdict import shown_comparison
+from discriminant.report.format import loss, percent
+from discriminant.report.overview import result
+from discriminant.report.verdict import shown_comparison, verdict_of
 from discriminant.study.learning_curve import _text as learning_text
 from discriminant.study.models import POOL
 
@@ -357,8 +358,10 @@ def test_models_that_cannot_be_selected_are_counted_and_named_once():
     study.compare(["lda", "qda", "least_squares"], repeats=1)
     why = study.choose().why
     total = len(study.comparison.results)
-    assert f"{total} models were compared, but only {total - 1} of them could be selected" in why
-    assert why.count("Least squares has no finite log loss") == 1
+    assert f"{total} models were compared, and {total - 1} of them could be selected" in why
+    assert why.count("Least squares has no probabilities") == 1
+    first_screen = " ".join(result(study.facts(yardstick=False)))
+    assert f"selected among {total - 1} models" in first_screen
     assert not re.search(r"among \d+ models", why.replace(f"the {total - 1} models", ""))
 
 
@@ -386,6 +389,11 @@ def test_a_leak_is_named_and_the_comparison_repeated_without_it():
         alone.comparison[alone.choose().name].facts["log_loss"]
     )
     assert "without" not in alone.facts(yardstick=False)["comparison"]
+    facts = study.facts(yardstick=False)
+    error = percent(without["error"])
+    verdict = verdict_of(facts)["text"]
+    assert f"may contain the outcome (leak; without it the error is {error})" in verdict
+    assert without["text"] in result(facts)
 
 
 def test_study_and_comparison_have_tables_in_notebooks():
@@ -403,7 +411,7 @@ def test_sentences_compare_the_log_losses_of_the_table():
     facts = study.facts()["comparison"]
     pool, single = compared[POOL].value("log_loss"), compared.best_single().value("log_loss")
     text = facts["best_single"]["text"]
-    assert f"its log loss is {loss(single)}, that of the pool {loss(pool)}" in text
+    assert f"its log loss, {loss(single)}, is lower than that of the pool, {loss(pool)}" in text
     assert facts["best_single"]["ratio"] == pytest.approx(single / pool)
     trees = facts["yardstick"]
     ratio = float(loss(trees["log_loss"])) / float(loss(pool))

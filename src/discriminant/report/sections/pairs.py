@@ -39,7 +39,7 @@ _PAIRS = 3  # number of pairs shown
 _STRIPS = 3  # largest number of features shown for a pair
 _BINS = 16
 _LARGE, _SMALL = 1.2, 0.5  # effect sizes that count as large and as small
-_SEPARABLE = 0.1  # overlap below which the measured features separate two classes well
+_SEPARABLE = 0.2  # overlap below which the measured features separate two classes well
 _MUCH_BETTER = 0.6  # share of the overlap up to which observed errors contradict it
 _FEW_ERRORS = 0.01  # overlap below which two classes are well separated
 _RARE = 0.15  # share of the rows of a pair below which a class is rare
@@ -126,11 +126,12 @@ def _pair(
     overlap = None if distance is None else float(ndtr(-distance / 2))
     pair["distance"], pair["overlap"] = distance, overlap
     rare = min(rows) / sum(rows) if sum(rows) else 0.5
-    if rare < _RARE:
-        name = (a, b)[int(rows[1] < rows[0])]
+    rarer = int(rows[1] < rows[0])
+    if rare < _RARE and errors[rarer] > 0.5 * rows[rarer]:
+        name = (a, b)[rarer]
         counts += (
-            f". {name} has only {percent(rare)} of these rows, so its probability rarely reaches "
-            "50%, even where it is much higher than usual"
+            f". {name} has only {percent(rare)} of the rows of these two classes, so its "
+            "probability rarely reaches 50%, even where it is much higher than usual"
         )
     pair["text"] = f"{counts}. {_describe(moments.features, d, (a, b))}"
     shown = strips[d[strips] >= _SMALL]
@@ -241,8 +242,8 @@ def _separates(
             else "Nothing measured here separates them well"
         )
         advice = (
-            "Boosted trees do better with the same columns, so try a curved boundary before "
-            "another measurement."
+            "Boosted trees do better with the same columns: the boundary is more complicated than "
+            "these models can draw."
             if curved
             else "Another measurement is needed."
         )

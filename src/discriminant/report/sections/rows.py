@@ -19,7 +19,6 @@ import numpy.typing as npt
 from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.fact_types import OddColumnFacts, RowFacts, RowListFacts, RowsFacts
-from discriminant.report.format import percent
 from discriminant.report.sections.features import Lines, far_rows, mislabelled_rows
 from discriminant.report.sections.space import decided_probability
 from discriminant.table.blocks import Floats, Places, dense
@@ -38,6 +37,7 @@ def rows_section(
     *,
     lines: Lines | None = None,
     numbering: str = "",
+    far: Places | None = None,
 ) -> RowsFacts:
     """Return the rows to look at.
 
@@ -49,6 +49,8 @@ def rows_section(
         Function from row numbers to lines of the file.
     numbering
         What row numbers refer to, if not to the rows of the file.
+    far
+        Result of `far_rows`, if it is known.
     """
     named = "Rows are numbered from 0" + (f" among the rows {numbering}." if numbering else ".")
     confidence = decided_probability(held)
@@ -57,8 +59,8 @@ def rows_section(
         own = held.log_posterior[np.arange(len(held.codes)), held.codes]
         labels = mislabelled_rows(held)
         text = (
-            "The model is nearly certain that these rows belong to another class: check their "
-            "labels first."
+            "The model gives the class of these rows almost no probability (below 1% and a tenth "
+            "of its frequency): check their labels first."
         )
         lists.append(
             _Listed("label", "Possible label errors", text, labels[np.argsort(own[labels])])
@@ -74,7 +76,7 @@ def rows_section(
         unsure = np.flatnonzero((margin < _UNSURE) & _counted(held))
         text = (
             "The two most probable classes differ by less than "
-            f"{percent(_UNSURE, 0)}: let a person decide."
+            f"{100 * _UNSURE:.0f} percentage points: let a person decide."
         )
         order = unsure[np.argsort(margin[unsure], kind="stable")]
         lists.append(_Listed("unsure", "Unsure", text, order))
@@ -83,7 +85,8 @@ def rows_section(
             "Farther from the mean of their class than a Gaussian class would allow: typing "
             "errors, mixed units or heavy tails."
         )
-        lists.append(_Listed("odd", "Odd", text, far_rows(table, moments)))
+        odd = far_rows(table, moments) if far is None else far
+        lists.append(_Listed("odd", "Odd", text, odd))
     lists = [one for one in lists if len(one.rows)]
     numbers = sorted({int(row) for one in lists for row in one.rows[:_MOST]})
     described = _describe(table, held, moments, confidence, numbers)

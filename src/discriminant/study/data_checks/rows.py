@@ -187,11 +187,11 @@ def _time_column(column: InputColumn, table: PreparedTable) -> CheckFacts | None
     if column.is_text:
         return None
     known = column.known
-    if len(known) < _MIN_ROWS:
+    named = _TIME_NAME.search(column.name.casefold()) is not None
+    if len(known) < _MIN_ROWS or not (named or column.kind == "date"):
         return None
     distinct = len(np.unique(known))
     ordered = bool((np.diff(known.astype(np.float64)) >= 0).all())
-    named = _TIME_NAME.search(column.name.casefold()) is not None
     is_year = (
         named and column.is_whole and distinct > 1 and known.min() >= 1800 and known.max() <= 2100
     )
@@ -382,6 +382,9 @@ def duplicate_rows(table: PreparedTable) -> list[CheckFacts]:
     if len(table) < 2 or not table.features:
         return []
     key = _row_keys(table)
+    ordered = np.sort(key)  # much faster than argsort, and enough if all rows are different
+    if (ordered[1:] != ordered[:-1]).all():
+        return []
     order = np.argsort(key, kind="stable")
     ordered = key[order]
     start = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
@@ -542,15 +545,26 @@ def time_drift(table: PreparedTable) -> list[CheckFacts]:
         f"{fixed(high)}). The mean of {name(shifted[0])} changes by "
         f"{sign}{number(abs(float(effect[worst])))} standard deviations"
         + (f"; {names(shifted[1:])} {also} as well" if len(shifted) > 1 else "")
-        + ". If the rows are in order of time, results on later rows are worse than those of "
-        "random folds: evaluate on later rows (--time COLUMN). If they are sorted by site or "
-        "batch, hold these out together (--groups COLUMN)."
+        + ". "
+        + _advice_on_drift(sample)
     )
     severity = "warning" if area >= 0.7 else "note"
     verb = "differs" if len(shifted) == 1 else "differ"
     shifts = names(shifted, 2).replace(chr(39), "")
     title = f"Drift: {shifts} {verb} between first and last rows"
     return [finding("time_drift", severity, title, text, shifted, n)]
+
+
+def _advice_on_drift(table: PreparedTable) -> str:
+    """Return what to do about drift; a file sorted by class cannot be evaluated on later rows."""
+    by_batch = "by site or batch, hold these out together (--groups COLUMN)."
+    if np.count_nonzero(table.codes[1:] != table.codes[:-1]) < len(table.labels):
+        return f"The rows are sorted by class. If those of a class are sorted {by_batch}"
+    return (
+        "If the rows are in order of time, results on later rows are worse than those of random "
+        "folds: evaluate on later rows, in the order of a column of times (--time COLUMN). If they "
+        f"are sorted {by_batch}"
+    )
 
 
 def _strata(table: PreparedTable) -> list[npt.NDArray[np.intp]]:
@@ -574,9 +588,11 @@ def _follows_order(column: InputColumn, strata: list[npt.NDArray[np.intp]]) -> b
     """Whether a column numbers the rows or the time, or rows are sorted by it within strata."""
     if column.kind == "date" or _TIME_NAME.search(column.name.casefold()):
         return True
-    whole = [column.values, *(column.values[rows] for rows in strata)]
-    sorted_in = [_is_sorted(values[~np.isnan(values)]) for values in whole]
-    return sorted_in[0] or all(sorted_in[1:])
+
+    def is_sorted(values: npt.NDArray[Any]) -> bool:
+        return _is_sorted(values[~np.isnan(values)])
+
+    return all(is_sorted(column.values[rows]) for rows in strata) or is_sorted(column.values)
 
 
 def _is_sorted(values: npt.NDArray[Any]) -> bool:

@@ -198,12 +198,29 @@ def test_decisions_if_missing_a_class_costs_more(made, request):
         cost[:, k] *= ratio
         decided = (page.p @ cost.T).argmin(axis=1)
         own = page.codes == k
-        assert_shows(row["Its recall"], (decided[own] == k).mean())
-        assert_shows(row["Its precision"], own[decided == k].mean())
+        for figures, of in zip(
+            zip(
+                re.split(r"\s→\s", row["Its recall, before → after"]),
+                re.split(r"\s→\s", row["Its precision, before → after"]),
+                strict=True,
+            ),
+            (page.decided, decided),
+            strict=True,
+        ):
+            assert_shows(figures[0], (of[own] == k).mean())
+            assert_shows(figures[1], own[of == k].mean())
         assert_shows(row["Error"], (decided != page.codes).mean())
         assert_shows(row["Cost before"], 100 * cost[page.decided, page.codes].mean())
         assert_shows(row["Cost after"], 100 * cost[decided, page.codes].mean())
         assert_shows(row["Guessing"], 100 * (cost @ page.counts).min() / page.n)
+        saved = cost[(cost @ page.counts).argmin(), page.codes] - cost[decided, page.codes]
+        reach = _Z * saved.std(ddof=1) / np.sqrt(page.n)
+        ends = saved.mean() - reach, saved.mean() + reach
+        pattern = r"(yes|no|not clearly): (\S+) \((\S+) to (\S+)\)"
+        clear, *shown = re.fullmatch(pattern, row["Better than guessing (saving)"]).groups()
+        assert clear == ("yes" if ends[0] > 0 else "no" if saved.mean() <= 0 else "not clearly")
+        for text, expected in zip(shown, (saved.mean(), *ends), strict=True):
+            assert_shows(text, 100 * expected)
         if page.K == 2:
             assert_shows(row["Predict it from"], 1 / (1 + ratio))
 

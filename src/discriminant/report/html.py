@@ -367,7 +367,7 @@ def _template(name: str) -> Any:
         "recall_axis_start": svg.recall_axis_start,
     }
     environment.globals["counted"] = format.count_with_noun
-    environment.globals["drawn_borders"] = svg.drawn_borders
+    environment.globals["visible_borders"] = svg.visible_borders
     return environment.get_template(name)
 
 

@@ -584,7 +584,7 @@ def _along(space: SpaceFacts) -> Svg:
             outline += [(across(edges[i]), y), (across(edges[i + 1]), y)]
         outline.append((across(edges[-1]), 250.0))
         parts.append(path(outline, f"hill {colour(k)}", closed=True))
-    for border in drawn_borders(space):
+    for border in visible_borders(space):
         parts.append(line((across(border), _EDGE), (across(border), 250.0), "border"))
     for k, mean in enumerate(space["means"]):
         parts.append(mark((across(min(max(mean[0], edges[0]), edges[-1])), 250.0), k, "mean-sign"))
@@ -613,7 +613,7 @@ def _along(space: SpaceFacts) -> Svg:
     return figure("along", 306.0 + band * K, *parts, title=title)
 
 
-def drawn_borders(space: SpaceFacts) -> list[float]:
+def visible_borders(space: SpaceFacts) -> list[float]:
     """Return the decision boundaries along one direction that lie within the histograms."""
     edges = space.get("bins", {"edges": [0.0, 1.0]})["edges"]
     return [border for border in space["borders"] if edges[0] < border < edges[-1]]

@@ -165,21 +165,59 @@ def test_squares_and_products_give_the_left_out_predictions_of_python(open_page)
     check_clean(opened)
 
 
-def test_worker_gives_the_left_out_predictions_of_python(open_page):
-    """QDA with shrinkage has no closed form: 569 fits take longer than a frame."""
+NO_CLOSED_FORM = {
+    "lda": dd.LDA(shrinkage=0.1),
+    "qda": dd.QDA(shrinkage=0.1),
+    "rda": dd.RDA(pooling=0.5, shrinkage=0.1),
+    "student": dd.LDA(shrinkage=0.1, predictive="student"),
+}
+
+
+def left_out(model, X, y):
+    """Counts of Python's decisions, each row predicted by the model fitted to all others."""
+    return dd.assess(y, dd.leave_one_out(model, X, y).predicted).weight.astype(int).ravel().tolist()
+
+
+@pytest.mark.parametrize("name", NO_CLOSED_FORM)
+def test_models_without_a_closed_form_give_the_left_out_predictions_of_python(open_page, name):
     opened = open_page()
     page = opened.page
     page.click("[data-example=breast_cancer]")
     page.locator("#workbench").wait_for()
-    page.select_option("#model", "qda")
+    page.select_option("#model", name)
     slide(page, "shrinkage", 0.1)
-    page.locator("#error-about", has_text="updating").wait_for()
+    settle(page)
     page.locator("#error-about:not(:has-text('updating'))").wait_for()
     frame = pd.read_csv(io.BytesIO(EXAMPLES[2].csv()))
     X, y = frame.drop(columns="diagnosis").to_numpy(), frame["diagnosis"].to_numpy()
-    held = dd.leave_one_out(dd.QDA(shrinkage=0.1), X, y)
-    counts = dd.assess(y, held.predicted).weight
-    assert confusion(page) == counts.astype(int).ravel().tolist()
+    assert confusion(page) == left_out(NO_CLOSED_FORM[name], X, y)
+    check_clean(opened)
+
+
+def test_worker_gives_the_left_out_predictions_of_python(open_page):
+    """Some points are left out at once, and all by the worker; a prior needs no worker."""
+    rng = np.random.default_rng(3)
+    y = rng.choice(["a", "b", "c"], 900)
+    X = (
+        rng.normal(size=(900, 40))
+        + 0.4 * rng.normal(size=(3, 40))[np.unique(y, return_inverse=True)[1]]
+    )
+    opened = open_page()
+    page = opened.page
+    upload(page, pd.DataFrame(X, columns=[f"x{j}" for j in range(40)]).assign(kind=y))
+    page.select_option("#model", "rda")
+    slide(page, "pooling", 0.5)
+    slide(page, "shrinkage", 0.1)
+    page.locator("#error-about", has_text="updating").wait_for()
+    some = sum(confusion(page))
+    assert 40 <= some <= 500
+    page.locator("#error-about:not(:has-text('updating'))").wait_for()
+    assert confusion(page) == left_out(dd.RDA(pooling=0.5, shrinkage=0.1), X, y)
+    slide(page, "prior-0", 0.7)
+    settle(page)
+    prior = page_prior(page)
+    page.locator("#error-about:not(:has-text('updating'))").wait_for()
+    assert confusion(page) == left_out(dd.RDA(pooling=0.5, shrinkage=0.1, prior=prior), X, y)
     check_clean(opened)
 
 

@@ -54,7 +54,7 @@ _TYPES = {
 }
 _MODULES = (
     *("studio", "start", "state", "server", "model", "worker", "space"),
-    *("charts", "measures", "elements"),
+    *("charts", "measures", "elements", "left_out"),
     *("panels/dials", "panels/decide", "panels/what_if", "panels/cohorts", "panels/columns"),
     "panels/export",
 )

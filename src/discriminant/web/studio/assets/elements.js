@@ -36,18 +36,23 @@ export function percent(value, digits = 1) {
   return `${scaled.toFixed(digits)}%`;
 }
 
+const formats = new Map(); // by decimal places: to create one takes far longer than to use it
+
+function decimal(value, places) {
+  if (!formats.has(places)) formats.set(places, new Intl.NumberFormat("en", { maximumFractionDigits: places }));
+  return formats.get(places).format(value);
+}
+
 export function number(value, digits = 3) {
   if (value === null || !Number.isFinite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.floor(Math.log10(Math.abs(value)));
   if (size < -4 || size > 8) return value.toPrecision(digits);
   const places = Math.max(digits - 1 - size, 0);
-  const options = { minimumFractionDigits: 0, maximumFractionDigits: places };
-  return value.toLocaleString("en", options).replace("-", "−");
+  return decimal(value, places).replace("-", "−");
 }
 
-export const whole = (value) =>
-  value.toLocaleString("en", { maximumFractionDigits: 0 });
+export const whole = (value) => decimal(value, 0);
 
 export const count = (n, noun, plural = `${noun}s`) => `${whole(n)} ${n === 1 ? noun : plural}`;
 

@@ -7,7 +7,6 @@
 
 import { REJECT, decide, logPosterior } from "./moments.js";
 import { announce, byId, colourOf, count, h, mark, number, percent, traceShape } from "./elements.js";
-import { inner } from "./model.js";
 import { postForBytes } from "./server.js";
 
 const MOST_CELLS = 4e6; // of the density of all rows, for all classes together
@@ -455,17 +454,11 @@ export class Space {
   }
 
   #drawEllipses() {
-    const { session, pen } = this, { axes } = this.frame, d = session.used.length;
+    const { session, pen } = this;
     if (this.frame.flat || session.choice.model === "nearest_mean" || session.degree === 2) return;
     this.#means().forEach((mean, k) => {
       if (!mean) return;
-      const C = session.classCovariance(k), along = axes.map(({ direction }) => {
-        const out = new Float64Array(d);
-        for (let i = 0; i < d; i++) for (let j = 0; j < d; j++) out[i] += C[i * d + j] * direction[j];
-        return out;
-      });
-      const a = inner(axes[0].direction, along[0]), b = inner(axes[0].direction, along[1]);
-      const c = inner(axes[1].direction, along[1]), l11 = Math.sqrt(Math.max(a, 0)), l21 = l11 ? b / l11 : 0;
+      const [a, b, c] = session.classCovariance(k, this.frame.directions), l11 = Math.sqrt(Math.max(a, 0)), l21 = l11 ? b / l11 : 0;
       const l22 = Math.sqrt(Math.max(c - l21 * l21, 0)), r = Math.sqrt(LEVEL);
       pen.beginPath();
       for (let step = 0; step <= 72; step++) {
@@ -763,8 +756,9 @@ export class Space {
     if (best === null) return;
     this.explain(best);
     const p = session.logs ? Math.exp(Math.max(...session.logs.subarray(best * session.K, (best + 1) * session.K))) : null;
-    const predicted = session.actions?.[best] === REJECT ? "passed to a person" : session.labels[session.actions?.[best]];
-    announce(`Point of ${session.labels[session.codes[best]]}, predicted ${predicted}${p ? `, probability ${percent(p, 0)}` : ""}.`);
+    const action = session.actions?.[best] ?? null, text = action === null ? "prediction not known yet"
+      : action === REJECT ? "passed to a person" : `predicted ${session.labels[action]}`;
+    announce(`Point of ${session.labels[session.codes[best]]}, ${text}${p ? `, probability ${percent(p, 0)}` : ""}.`);
   }
 
   forget() {

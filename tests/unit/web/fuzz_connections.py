@@ -1,8 +1,8 @@
 """Random bytes on the connections of `discriminant serve` and `discriminant studio`.
 
-Requests are damaged in any place, sent in pieces, pipelined, left incomplete or aborted. After every
-50 connections, each server must answer a valid request as at the start; at the end, it must have
-logged no internal error and stop with code 0. Growth of memory is limited.
+Requests are damaged in any place, sent in pieces, pipelined, left incomplete or aborted. After
+every 50 connections, each server must answer a valid request as at the start; at the end, it must
+have logged no internal error and stop with code 0. Growth of memory is limited.
 """
 
 import json
@@ -104,9 +104,10 @@ def fuzz_connections(model, *, seconds, seed=0):
         service = Process(Path(folder), model).wait_until_ready()
         command = [sys.executable, "-m", "discriminant", "studio", "--no-browser"]
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-        log = Path(folder, "studio").open("w+")
-        studio = subprocess.Popen(command, stderr=log, env=environment)
-        while "/#token=" not in (text := Path(log.name).read_text()):
+        log = Path(folder, "studio")
+        with log.open("w") as stream:
+            studio = subprocess.Popen(command, stderr=stream, env=environment)
+        while "/#token=" not in (text := log.read_text()):
             assert studio.poll() is None, text
             time.sleep(0.02)
         url, _, token = text.split()[1].partition("/#token=")
@@ -132,8 +133,7 @@ def fuzz_connections(model, *, seconds, seed=0):
             code = service.stop()
             studio.send_signal(signal.SIGINT)
             codes = [code, studio.wait(timeout=60)]
-        text = service.log_file.read_text() + Path(log.name).read_text()
-        log.close()
+        text = service.log_file.read_text() + log.read_text()
     assert codes == [0, 0]
     assert "internal_error" not in text, text
     assert TOKEN not in text

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import AsyncMock
@@ -21,6 +22,7 @@ from starlette.testclient import TestClient
 
 import discriminant as dd
 from discriminant.errors import InputError
+from discriminant.report import svg
 from discriminant.table.files.example_tables import EXAMPLES
 from discriminant.web.request_log import JsonLog
 from discriminant.web.security import Access
@@ -153,6 +155,21 @@ def test_page_has_no_inline_script_and_loads_nothing_from_elsewhere():
         assert "innerHTML" not in text
     page = (ASSETS / "index.html").read_text()
     assert re.findall(r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=", page) == []
+
+
+def test_colours_and_shapes_of_classes_are_those_of_the_report():
+    """One class has one colour and one marker in both, so that figures can be compared."""
+
+    def colours(file):
+        return re.findall(r"--k(\d+): (#\w+)", file.read_text())
+
+    report = files("discriminant.report").joinpath("assets", "style.css")
+    own = colours(ASSETS / "studio.css")
+    assert own == colours(report)[: len(own)]
+    assert len(set(own)) == 2 * svg.COLOURS  # light and dark
+    script = (ASSETS / "elements.js").read_text()
+    assert tuple(re.findall(r'"(M[^"]+Z)"', script)) == svg.SHAPES
+    assert f"COLOURS = {svg.COLOURS};" in script
 
 
 @pytest.mark.parametrize("token", [None, "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x"])

@@ -6,7 +6,7 @@
  */
 
 import { REJECT, decide, logPosterior } from "./moments.js";
-import { announce, byId, colourOf, count, h, mark, number, percent, traceShape } from "./elements.js";
+import { announce, byId, colourOf, count, h, mark, number, percent, shapeAt } from "./elements.js";
 import { postForBytes } from "./server.js";
 
 const MOST_CELLS = 4e6; // of the density of all rows, for all classes together
@@ -205,7 +205,7 @@ export class Space {
 
   recolour() {
     const style = getComputedStyle(document.documentElement), read = (name) => style.getPropertyValue(name).trim();
-    this.colours = Array.from({ length: 8 }, (_, k) => read(`--k${k}`));
+    this.colours = Array.from({ length: 12 }, (_, k) => read(`--k${k}`));
     this.ink = read("--ink");
     this.soft = read("--soft");
     this.line = read("--line");
@@ -349,14 +349,13 @@ export class Space {
     const ratio = Math.min(devicePixelRatio || 1, 2), full = Math.ceil(size * 3.4);
     const canvas = new OffscreenCanvas(full * ratio, full * ratio), pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
-    pen.beginPath();
-    traceShape(pen, k, full / 2, full / 2, size);
+    const path = shapeAt(k, full / 2, full / 2, size);
     pen.fillStyle = this.colours[colourOf(k)];
     pen.globalAlpha = faded ? 0.18 : 0.92;
-    pen.fill();
+    pen.fill(path);
     pen.strokeStyle = this.ground;
     pen.lineWidth = 0.9;
-    pen.stroke();
+    pen.stroke(path);
     const sprite = { bitmap: canvas.transferToImageBitmap(), full };
     this.sprites.set(key, sprite);
     return sprite;
@@ -433,13 +432,12 @@ export class Space {
     this.#means().forEach((mean, k) => {
       if (!mean) return;
       const [x, y] = this.toPixel(...mean);
-      pen.beginPath();
-      traceShape(pen, k, x, y, 9);
+      const path = shapeAt(k, x, y, 9);
       pen.fillStyle = this.ground;
-      pen.fill();
+      pen.fill(path);
       pen.lineWidth = 3;
       pen.strokeStyle = this.colours[colourOf(k)];
-      pen.stroke();
+      pen.stroke(path);
       if (session.K > 14) return;
       pen.font = "600 12px system-ui, sans-serif";
       pen.textAlign = "center";

@@ -7,7 +7,7 @@ export function wilson(x, n) {
   if (!n) return [0, 1];
   const z = 1.959963984540054, p = x / n, scale = 1 + (z * z) / n;
   const middle = p + (z * z) / (2 * n), half = z * Math.sqrt((p * (1 - p)) / n + (z * z) / (4 * n * n));
-  return [Math.max((middle - half) / scale, 0), Math.min((middle + half) / scale, 1)];
+  return [x === 0 ? 0 : (middle - half) / scale, x === n ? 1 : (middle + half) / scale];
 }
 
 /** Counts of actions (in rows, the last is "reject") by true class. */

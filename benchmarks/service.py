@@ -106,9 +106,14 @@ class Server:
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         port = ["--port", str(self.port)] if flag else [str(self.port)]
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        folders = (
+            f"{Path(command[0]).parent.absolute()}:{os.environ['PATH']}"  # for mlflow's uvicorn
+        )
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PATH": folders}
+        if command[0] != sys.executable:
+            environment.pop("PYTHONPATH", None)  # another environment
         self.process = subprocess.Popen(
-            [*command, *port], env=environment, stderr=subprocess.DEVNULL
+            [*command, *port], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
     def wait(self):

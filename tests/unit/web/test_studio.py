@@ -508,6 +508,34 @@ def test_plan_of_columns_is_followed(page):
     assert any({"size", "length"} <= set(json.dumps(each).split('"')) for each in findings)
 
 
+def test_missing_cells_are_treated_as_chosen_in_checks_and_drift(page):
+    frame, labels = table(200)
+    frame.loc[3, "size"] = np.nan
+    source = page.upload(frame.assign(kind=labels))
+    number = page.open(source, "kind", missing="drop")["id"]
+    found = page.client.get(f"/api/tables/{number}/checks", headers=BEARER).json()["findings"]
+    text = next(each["text"] for each in found if each["kind"] == "incomplete")
+    assert text == "size. These rows are left out."
+    later = page.upload(frame.assign(weight=frame["weight"] + 5), "later.csv")
+    answer = page.ask(number, "drift", source=later).json()
+    assert answer["rows"] == [199, 199]
+    assert answer["features"][0]["feature"] == "weight"
+
+
+def test_damaged_parquet_file_is_refused_with_the_reason(page):
+    """A footer that is whole, and pages that are not."""
+    file = io.BytesIO()
+    table(400)[0].to_parquet(file)
+    content = bytearray(file.getvalue())
+    content[4:400] = bytes(396)
+    response = page.client.post(
+        "/api/upload?name=a.parquet", content=bytes(content), headers=BEARER
+    )
+    source = {"upload": response.json()["upload"]}
+    answer = page.post("/api/preview", {"source": source}, status=400).json()
+    assert "damaged" in answer["error"]
+
+
 def test_target_is_guessed():
     columns = [
         {"name": "id", "distinct": 90, "number": True},

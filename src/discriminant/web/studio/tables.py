@@ -182,7 +182,19 @@ class OpenTable:
 
     def check(self) -> Response:
         """Return the findings of the data checks."""
-        return Response(dump(self.study.check().to_dict()))
+        checks = self.study.check().to_dict()
+        for finding in checks["findings"]:
+            if finding["kind"] == "incomplete":  # its text names options of the command line
+                finding["text"] = f"{', '.join(finding['columns'])}. {self._missing_text()}"
+        return Response(dump(checks))
+
+    def _missing_text(self) -> str:
+        treatments = {
+            "drop": "These rows are left out.",
+            "mean": "The cells are filled in with the mean.",
+            "indicator": "The cells are filled in with the mean, and marked by a column.",
+        }
+        return treatments.get(self.reading.get("missing", ""), "Choose their treatment below.")
 
     def report_page(self) -> Response:
         """Return the report that was written last."""

@@ -404,10 +404,10 @@ export class Space {
       const missed = actions[i] !== codes[i] && actions[i] !== null && actions[i] !== REJECT;
       if (missed && (!selection.size || selection.has(i))) wrong.push(this.pixels[2 * i], this.pixels[2 * i + 1]);
     }
-    const many = wrong.length > 300, r = size + (many ? 1.6 : 3.2);
+    const rings = wrong.length / 2, many = rings > 150, r = size + (many ? 1.6 : 3.2);
     pen.strokeStyle = this.ink;
     pen.lineWidth = many ? 0.9 : 1.3;
-    pen.globalAlpha = many ? 0.7 : 1;
+    pen.globalAlpha = many ? Math.max(0.7 * Math.sqrt(150 / rings), 0.15) : 1; // so that the points stay visible
     pen.beginPath();
     for (let i = 0; i < wrong.length; i += 2) {
       pen.moveTo(wrong[i] + r, wrong[i + 1]);

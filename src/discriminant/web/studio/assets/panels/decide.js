@@ -87,10 +87,22 @@ export class Decide {
     const how = of === "points" ? session.howPredicted
       : `${sampled ? "a sample of the rows, " : ""}by the model fitted to all rows`;
     const rejected = sums.rejected ? `; ${count(sums.rejected, "row")} (${percent(sums.rejected / sums.rows)}) passed to a person` : "";
+    const mean = this.#meanCost(), cost = mean === null ? "" : `; mean cost ${number(mean)}`;
     byId("error-about").textContent =
-      `${whole(sums.wrong)} of ${count(sums.decided, of === "rows" ? "row" : "point")} misclassified, 95% interval ${percent(low)} to ${percent(high)}${rejected} (${how})` +
+      `${whole(sums.wrong)} of ${count(sums.decided, of === "rows" ? "row" : "point")} misclassified, 95% interval ${percent(low)} to ${percent(high)}${rejected}${cost} (${how})` +
       `${updating ? " — updating" : ""}`;
     if (visible) this.draw();
+  }
+
+  /** Mean cost of the decisions; null if every error costs 1 and no row is passed on. */
+  #meanCost() {
+    const { session } = this, { cost, reject } = session.choice, { confusion, totals: sums } = this.current, { K } = session;
+    if (!session.has("decision") || (!cost && reject === null) || !sums.rows) return null;
+    let total = 0;
+    confusion.forEach((row, a) => row.forEach((n, k) => {
+      total += n * (a === K ? reject ?? 0 : cost ? cost[a][k] : Number(a !== k));
+    }));
+    return total / sums.rows;
   }
 
   draw() {
@@ -218,7 +230,7 @@ export class Decide {
       if (rows[b]) points.push([1 - left / total, errors / left]);
     }
     const high = Math.max(...points.map(([, y]) => y), 0.01) * 1.1, sums = this.current.totals;
-    const here = sums.rejected ? [{ at: [sums.rejected / sums.rows, Math.min(sums.error, high)], r: 5, class: "here" }] : [];
+    const here = sums.rejected && sums.decided ? [{ at: [sums.rejected / sums.rows, Math.min(sums.error, high)], r: 5, class: "here" }] : [];
     return chart({ label: "Error of the rows that are decided, against the share passed to a person",
       x: { ...unit, title: "Share passed to a person", format: share }, y: { low: 0, high, title: "Error of the others", format: (v) => percent(v, 1) },
       lines: [{ class: "line ink", points }], dots: here });

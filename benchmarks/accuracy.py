@@ -5,7 +5,8 @@
 Every table is halved at random, stratified by class, five times; each half is the training set once
 and the test set once (5 x 2 folds). Every contender sees the same rows. The measures are the log
 loss and the error on the test rows, averaged over the ten test sets. A whole run writes
-docs/contest.md. With --keep, results in build/contest are used again, and nothing is written.
+docs/contest.md and a sentence of the README. With --keep, results in build/contest are used again,
+and nothing is written.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 import numpy as np
-from accuracy_page import Result, as_page, as_text
+from accuracy_page import Result, as_page, as_text, update_readme
 from accuracy_peers import OURS, contenders
 from accuracy_tables import describe, public_tables
 from threadpoolctl import threadpool_limits
@@ -48,6 +49,7 @@ def main():
     print(as_text(results))
     if not (options.only or options.contenders or options.keep or options.repeats != 5):
         PAGE.write_text(as_page(results, minutes))
+        update_readme(ROOT / "README.md", results)
         print(f"written: {PAGE.relative_to(ROOT)}", file=sys.stderr)
 
 

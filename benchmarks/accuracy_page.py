@@ -5,8 +5,10 @@ from __future__ import annotations
 import datetime
 import platform
 import subprocess
+import textwrap
 from dataclasses import dataclass
 from importlib.metadata import version
+from pathlib import Path
 
 import numpy as np
 from accuracy_peers import OURS
@@ -229,6 +231,31 @@ def as_page(results: list[Result], minutes: float) -> str:
         text += ["", "Fits that failed:", ""]
         text += [f"- {r.table}, {r.contender}: {r.failure}" for r in failures]
     return "\n".join(text) + "\n"
+
+
+BEGIN, END = "<!-- contest: written by make contest -->", "<!-- end of contest -->"
+
+
+def readme_sentence(results: list[Result]) -> str:
+    """Return the result in a sentence for the README."""
+    standing = Standing(results)
+    ranks = standing.mean_ranks("loss")
+    ours = ranks.pop(OURS)
+    peers = ", ".join(f"{name} {rank:.2f}" for name, rank in list(ranks.items())[:3])
+    inside, total = standing.coverage("log_loss")
+    return (
+        f"On {len(standing.tables)} public tables, the model that `discriminant report` selects "
+        f"has a mean rank of {ours:.2f} by its log loss on test rows (next: {peers}). The interval "
+        f"of its headline contains the log loss on the test rows for {inside} of {total} tables: "
+        "see [the contest](docs/contest.md)."
+    )
+
+
+def update_readme(path: Path, results: list[Result]) -> None:
+    """Write the sentence between its marks."""
+    before, rest = path.read_text().split(BEGIN)
+    lines = textwrap.fill(readme_sentence(results), 110, break_on_hyphens=False)
+    path.write_text(f"{before}{BEGIN}\n\n{lines}\n\n{END}{rest.split(END)[1]}")
 
 
 def _beyond_sentence(beyond: list) -> str:

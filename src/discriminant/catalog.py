@@ -48,6 +48,7 @@ class Candidate(NamedTuple):
     basis: Mapping[str, Any] | None = None  # options of `Basis`, if the features are expanded
     may_stop_early: bool = False  # whether a fit usually ends at the limit of passes
     compiled: bool = False  # whether the first fit compiles code
+    needs_order: bool = False  # whether it is for classes with an order, passed as `order`
 
 
 class Estimator(NamedTuple):
@@ -392,6 +393,15 @@ ESTIMATORS = (
             "OrderedRule": "models.linear.ordered",
             "OrderedFit": "assessment.inference.ordered",
         },
+        candidates=(
+            Candidate(
+                "ordered_logistic",
+                "Ordered logistic",
+                "parallel linear boundaries; a single score with a threshold between neighbouring "
+                "classes, for classes with an order",
+                needs_order=True,
+            ),
+        ),
     ),
     Estimator(
         "BayesianLogistic",

@@ -62,3 +62,15 @@ def test_readme_sentences_have_the_figures_of_the_table(page):
     numbers = re.findall(r"([\d,]+)\s+times as fast|is\s+([\d,]+)\s+times", readme)
     for number in (float("".join(pair).replace(",", "")) for pair in numbers):
         assert any(abs(ratio / number - 1) < 0.06 for ratio in ratios), number
+
+
+def test_readme_quotes_the_contest():
+    readme = " ".join((ROOT / "README.md").read_text().split())
+    page_text = (ROOT / "docs" / "contest.md").read_text()
+    quoted = re.search(r"On (\d+) public tables, .*? mean rank of ([\d.]+) .*?: (.*?)\)\.", readme)
+    tables, ours, peers = quoted.groups()
+    assert f"on {tables} public tables" in page_text
+    assert f"| discriminant | {ours} |" in page_text
+    for name, rank in re.findall(r"([A-Za-z][\w.]*(?:, [a-z]\w*)*) (\d+\.\d+)", peers):
+        assert f"| {name} | {rank} |" in page_text
+    assert re.search(r"for (\d+ of \d+) tables: see", readme)[1] in page_text

@@ -11,7 +11,10 @@ from dataclasses import replace
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+
 from discriminant import store
+from discriminant.assessment.assessment import Assessment
 from discriminant.assessment.evaluate import (
     encoding_of,
     evaluate,
@@ -32,7 +35,7 @@ from discriminant.cli.study_commands import check_outputs, with_decision
 from discriminant.errors import CommandError, TargetError, capture_warnings
 from discriminant.estimators.meta.decision import Decision
 from discriminant.export import export as export_model
-from discriminant.report.format import count_with_noun, percent
+from discriminant.report.format import count_with_noun, number, percent
 from discriminant.study.data_source import is_partitioned, open_partitions, resolve_database
 from discriminant.study.predict import PredictedRows, check_suffix, predict_file
 from discriminant.study.progress import ProgressRate
@@ -164,7 +167,8 @@ def assess(session: Session, path: str, source: tuple[str, ...], options: dict[s
     labels, codes = encode_label_cells(frame[target])
     truth = match_spelling(labels, model.classes_)[codes]
     assessment = evaluate(model, frame, truth, unseen=options["unknown"])
-    facts = {"rows": len(frame), **assessment.to_dict()}
+    costs, cost_line = _mean_cost(model, assessment)
+    facts = {"rows": len(frame), **assessment.to_dict(), **costs}
     share = _training_share(model, encoding, frame)
     if share is not None:
         facts["training_share"] = share
@@ -174,8 +178,17 @@ def assess(session: Session, path: str, source: tuple[str, ...], options: dict[s
                 "are better than for new rows. Assess the model on rows that it has not seen, or "
                 "read the held-out figures of its report."
             )
-    session.result(facts, str(assessment))
+    session.result(facts, f"{assessment}{cost_line}")
     return DONE
+
+
+def _mean_cost(model: Any, assessment: Assessment) -> tuple[dict[str, float], str]:
+    """Return the mean cost of a model with costs or a reject option, as a fact and as a line."""
+    if not isinstance(model, Decision) or (model.cost is None and model.reject is None):
+        return {}, ""
+    equal = 1.0 - np.eye(len(model.classes_))
+    cost = assessment.cost(equal if model.cost is None else model.cost, reject=model.reject)
+    return {"mean_cost": cost}, f"\nMean cost of a decision: {number(cost)}"
 
 
 def _training_share(model: Any, encoding: Encoding, frame: Any) -> float | None:
@@ -213,7 +226,9 @@ def _assess_partitions(
     area = assessment.auc
     more = {} if area is None else {"auc": area.to_dict()}
     text = str(assessment) if area is None else f"{assessment}\nAUC: {area.value:.4f}"
-    session.result({"rows": int(assessment.rows.sum()), **assessment.to_dict(), **more}, text)
+    costs, cost_line = _mean_cost(model, assessment)
+    facts = {"rows": int(assessment.rows.sum()), **assessment.to_dict(), **more, **costs}
+    session.result(facts, f"{text}{cost_line}")
     return DONE
 
 

@@ -728,8 +728,8 @@ class StudyError(InputError):
     )
 
     too_many_numbers = template("columns, most")(
-        "it would have {columns:,} columns, which is more than the limit of {most:,} for a table "
-        "of this size."
+        "with its basis there would be {columns:,} columns or more, and the limit for a table of "
+        "this size is {most:,}."
     )
 
     no_probabilities = template("name")(

@@ -258,12 +258,14 @@ class NoFeatureSelectedWarning(DiscriminantWarning):
     of_threshold = template("threshold, largest, column")(
         "threshold={threshold:g} removes every feature, so every row is predicted as the class "
         "with the largest prior. The largest standardised difference is {largest:.4g} (column "
-        "'{column}'): pass a smaller threshold, or threshold='cv'."
+        "'{column}'). Unless cross-validation chose this threshold, pass a smaller one, or "
+        "threshold='cv'."
     )
 
     of_penalty = template("penalty")(
         "penalty={penalty:g} removes every feature, so every row is predicted as the class with "
-        "the largest prior. Pass a smaller penalty, or penalty='cv'."
+        "the largest prior. Unless cross-validation chose this penalty, pass a smaller one, or "
+        "penalty='cv'."
     )
 
     of_fdr = template("fdr, smallest, column")(

@@ -478,8 +478,8 @@ class StateError(InputError):
     )
 
     of_estimator = template("part, kind")(
-        "{part} is a {kind}, which is not listed in discriminant/catalog.py, so no safe file can "
-        "hold it. Fit a model of this package instead (LDA, Logistic, SVM, ...), or use "
+        "{part} is a {kind}, which is not an estimator of this package, so no safe file can hold "
+        "it. Fit a model of this package instead (LDA, Logistic, SVM, ...), or use "
         "joblib.dump, whose files must be loaded only by those who trust them."
     )
 

@@ -48,6 +48,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from functools import cache, partial, wraps
 from inspect import isfunction
+from numbers import Real
 from types import MethodType
 from typing import Any, Self, TypeVar, cast
 
@@ -645,7 +646,18 @@ class EstimatorMixin(InheritsDocstring, OptionHints, UnchangedOptions, IgnoresUn
         classes, features = getattr(self, "classes_", None), getattr(self, "n_features_in_", None)
         counts = [] if classes is None else [format_count(len(classes), "class")]
         counts += [] if features is None else [format_count(features, "feature")]
+        counts += self._chosen_values()
         return f"{self!r}  # fitted" + (f": {', '.join(counts)}" if counts else "")
+
+    def _chosen_values(self) -> list[str]:
+        """Return the values of options that the fit chose, such as 'shrinkage 0.1'."""
+        chosen = []
+        options: dict[str, Any] = cast(Any, self).get_params(deep=False)
+        for option, given in options.items():
+            value = getattr(self, f"{option}_", None)
+            if isinstance(given, str) and isinstance(value, Real):
+                chosen.append(f"{option} {float(value):.4g}")
+        return chosen
 
     def __dir__(self) -> list[str]:
         """List the public attributes."""

@@ -184,6 +184,7 @@ class ComparisonFacts(TypedDict):
     yardstick: NotRequired[YardstickFacts]
     learning_curve: NotRequired[LearningCurveFacts]
     without: NotRequired[list[WithoutColumnsFacts]]
+    selectable: NotRequired[int]  # number of models among which one is selected
 
 
 class EllipseFacts(TypedDict):

@@ -8,7 +8,7 @@ import numpy as np
 
 from discriminant.assessment.intervals import wilson
 from discriminant.report.fact_types import DecisionFacts, Facts
-from discriminant.report.format import loss, number, percent, quoted, share, shown
+from discriminant.report.format import area, loss, number, percent, quoted, share, shown
 from discriminant.report.verdict import (
     baseline_log_loss,
     cost_headline,
@@ -79,6 +79,7 @@ def in_short(facts: Facts) -> list[str]:
 def result(facts: Facts) -> list[str]:
     """Return sentences on the model, costs, rejected rows and the best single model."""
     lines = [_result(facts), *_worth(facts)]
+    lines[1:1] = [one["text"] for one in facts["comparison"].get("without", [])]
     costs = cost_headline(facts)
     if costs is not None:
         lines.insert(
@@ -137,10 +138,11 @@ def _recall_sentence(rare: dict[str, Any]) -> str:
 
 
 def _result(facts: Facts) -> str:
-    model, count = selected(facts), len(facts["comparison"]["models"])
+    model, comparison = selected(facts), facts["comparison"]
+    count = comparison.get("selectable", len(comparison["models"]))
     name = quoted(model["label"])
     if count > 1 and _requested(facts):
-        subject = f"{name} was used as requested ({count} models were compared)"
+        subject = f"{name} was used as requested ({len(comparison['models'])} models were compared)"
     elif count > 1:
         subject = f"{name} was selected among {count} models"
     else:
@@ -185,8 +187,15 @@ def _worth(facts: Facts) -> list[str]:
         ]
     return [
         f"Its decisions are no better than guessing (error {error}), but its probabilities are "
-        f"(log loss {log_loss}): use them to rank rows, or lower the threshold (see “Costs”)."
+        f"(log loss {log_loss}{_auc(facts)}): use them to rank rows, or lower the threshold (see "
+        "“Costs”)."
     ]
+
+
+def _auc(facts: Facts) -> str:
+    """Return the AUC of the selected model as the end of a list of figures."""
+    value = selected(facts)["auc"]
+    return "" if value is None else f"; AUC {area(value)}, where 0.5 is chance"
 
 
 def _rejected_share(decision: DecisionFacts) -> float:

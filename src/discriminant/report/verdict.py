@@ -211,8 +211,18 @@ def verdict_of(facts: Facts) -> VerdictFacts:
         text = f"Use it. {_against_guessing(facts)}"
         return VerdictFacts(level="use", text=text, rule=_RULE, reasons=[])
     more = f", and {count_with_noun(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
-    text = f"Use it with care, because {reasons[0]}{more}."
+    first = reasons[0].replace("(leak)", f"(leak{_without_leaks(facts)})")
+    text = f"Use it with care, because {first}{more}."
     return VerdictFacts(level="care", text=text, rule=_RULE, reasons=reasons)
+
+
+def _without_leaks(facts: Facts) -> str:
+    """Return the error without the columns that reveal the class, as the end of a remark."""
+    without = facts["comparison"].get("without")
+    if not without or without[0]["error"] is None:
+        return ""
+    which = "it" if len(without[0]["columns"]) == 1 else "such columns"
+    return f"; without {which} the error is {percent(without[0]['error'])}"
 
 
 def better_than_guessing(facts: Facts) -> bool:
@@ -266,7 +276,14 @@ def other_reasons(facts: Facts) -> list[str]:
         reasons.append(f"its probabilities are off by {gap} percentage points on average")
     yardstick = facts["comparison"].get("yardstick")
     if yardstick is not None and yardstick["better"]:
-        reasons.append("boosted trees are clearly better: the classes are not separated linearly")
+        groups = any(check["kind"] == "groups" for check in warning_checks(facts))
+        reasons.append(
+            "boosted trees are clearly better, perhaps because they recognise rows of the same "
+            "group in other folds"
+            if groups
+            else "boosted trees are clearly better: the boundary is more complicated than these "
+            "models can draw"
+        )
     findings = facts["matters"]["findings"] if "matters" in facts else []
     for kind in dict.fromkeys(finding["kind"] for finding in findings):
         if kind in _FINDINGS and not (kind == "masked" and "decision" in facts):  # a low recall

@@ -58,7 +58,8 @@ def save(thing: Any, path: str | os.PathLike[str]) -> None:
     """
     kind = kind_of(thing)
     if kind is None:
-        raise StateError.of_part("What is to be saved", type(thing).__name__)
+        message = StateError.of_estimator if hasattr(thing, "fit") else StateError.of_part
+        raise message("What is to be saved", type(thing).__name__)
     with lock_for_writing(Path(path)) as place:
         encoder = Encoder()
         encoder.value(thing, "")

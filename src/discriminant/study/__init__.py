@@ -69,7 +69,9 @@ def study(
     missing : {'error', 'drop', 'mean', 'indicator', 'marginal'}
         How to treat missing cells. Rows without a label are dropped with a warning.
     ordered : {column: levels}, optional
-        Columns with ordered levels, lowest first.
+        Columns with ordered levels, lowest first. If the target is one of them, ordered logistic
+        regression is compared too; so it is if the target is an ordered category of a data frame,
+        or has 3 to 10 numbers as labels, also as text.
     seed : int
         Seed for assigning rows to folds.
     folds : int or str

@@ -87,6 +87,8 @@ from discriminant.table.memory import Table
 Progress = Callable[[str, int, int], object]
 _PATH_ROWS = 20_000  # rows to which models with a path of penalties are fitted
 _PATH_NUMBERS = 10_000_000  # largest number of entries of the expanded features of these rows
+_CHOSEN_AGAIN = "for each fold, chosen again on the other folds"
+_LEAST_RANDOM_FEATURES = 25
 _PATH_COEFFICIENTS = 250  # largest number of coefficients of a model on expanded features
 _GRID_ROWS = 20_000  # held-out rows on which the hyperparameters of RDA are chosen
 _MOMENTS_BYTES = 1 << 30  # largest size of the moments of all folds together
@@ -121,6 +123,7 @@ class _TunedFits:
 
     chosen: FoldPenalties | FoldShrinkages
     basis: JoinedBasis | None
+    basis_options: Mapping[str, Any] = field(default_factory=dict)  # changed to limit the columns
 
     def fold_model(self, estimator: Any) -> FoldModel:
         """Return the model for `score_folds`."""
@@ -562,9 +565,11 @@ class ComparisonRun:
                 generator = np.random.default_rng(self.seed)
                 rows = sample_rows(rows, self._path_rows, generator)
                 table, fold = table.take(rows), fold[rows]
-            basis = None
+            basis, options = None, {}
             if model.basis is not None:
-                basis = self._basis(estimator.steps[0][1], len(rows))
+                options = self._basis_options(estimator.steps[0][1], len(rows))
+                transformer = clone(estimator.steps[0][1]).set_params(**options)
+                basis = transformer.fit(self.table.features[:]).basis_
                 schema = replace(table.schema, features=basis.names, named=False)
                 expanded = basis.expand(np.asarray(dense(table.features[:]), dtype=np.float64))
                 table = replace(table, schema=schema, features=expanded)
@@ -578,22 +583,31 @@ class ComparisonRun:
                     chosen = lda_by_fold(
                         expanded_folds, lambda s: clone(estimator).set_params(shrinkage=s)
                     )
-            self._paths[model.name] = _TunedFits(chosen, basis)
+            self._paths[model.name] = _TunedFits(chosen, basis, options)
         return self._paths[model.name]
 
     @property
     def _path_rows(self) -> int:
         return min(_PATH_ROWS, self.max_rows)
 
-    def _basis(self, basis: Any, rows: int) -> JoinedBasis:
-        """Return the basis of the features; raise an error if it has too many columns."""
+    def _basis_options(self, basis: Any, rows: int) -> dict[str, Any]:
+        """Return the options of a basis that limit its columns for a table of this size.
+
+        Products are left out if there would be too many, and there may be fewer random features.
+        Raise an error if there are still too many columns.
+        """
         d, K = self.rows.width, len(self.rows.schema.labels)
-        columns = d + (d * (d + 1) // 2 if basis.degree == 2 else basis.random_features or 0)
         most = min(_PATH_COEFFICIENTS // max(K - 1, 1), _PATH_NUMBERS // rows)
-        if columns > most:
-            raise StudyError.too_many_numbers(columns, most)
-        fitted: JoinedBasis = basis.fit(self.table.features[:]).basis_
-        return fitted
+        if basis.random_features is not None:
+            number = min(basis.random_features, most - d)
+            if number < _LEAST_RANDOM_FEATURES:
+                raise StudyError.too_many_numbers(d + _LEAST_RANDOM_FEATURES, most)
+            return {} if number == basis.random_features else {"random_features": number}
+        if d + d * (d + 1) // 2 <= most:
+            return {}
+        if 2 * d > most:
+            raise StudyError.too_many_numbers(2 * d, most)
+        return {"interactions": False}
 
     def _with_tuning(self, estimator: Any, model: StudyModel) -> Any:
         """Return the estimator with its chosen penalty or shrinkage, for a fit to all rows.
@@ -601,13 +615,17 @@ class ComparisonRun:
         A ridge that was chosen on a sample is multiplied by the ratio of the number of rows in the
         sample to the number of rows in memory.
         """
-        chosen = self._tuned_fits(model, estimator).chosen
+        fits = self._tuned_fits(model, estimator)
+        chosen = fits.chosen
         if isinstance(chosen, FoldShrinkages):
             name, value = "shrinkage", chosen.shrinkage
         else:
             name, value = "ridge", chosen.ridge * chosen.rows / self.final_rows(model)
-        prefix = "" if model.basis is None else f"{estimator.steps[-1][0]}__"
-        return estimator.set_params(**{f"{prefix}{name}": value})
+        if model.basis is None:
+            return estimator.set_params(**{name: value})
+        basis, classifier = (step for step, _ in estimator.steps)
+        options = {f"{basis}__{option}": each for option, each in fits.basis_options.items()}
+        return estimator.set_params(**options, **{f"{classifier}__{name}": value})
 
     def _fold_progress(self, model: StudyModel) -> Callable[[int], object]:
         folds = self.n_folds
@@ -618,6 +636,7 @@ class ComparisonRun:
         notes = []
         refit = not model.moment_based or self.in_memory.whole is None
         if model.name in self._paths:
+            notes.append(_describe_basis(self._paths[model.name].basis_options))
             notes.append(self._describe_penalty(self._paths[model.name].chosen))
         elif model.tuning == "grid" and self.grid is not None:
             notes.append(self._describe_tuning(model))
@@ -627,7 +646,7 @@ class ComparisonRun:
                 notes.append(f"Fitted to a sample of {used:,} rows of each training set.")
         if not converged:
             notes.append(describe_failed_fits("its fits", separated=separated))
-        return " ".join(notes)
+        return " ".join(filter(None, notes))
 
     def _training_size(self) -> int:
         """Number of rows of the first training set."""
@@ -641,14 +660,10 @@ class ComparisonRun:
         if chosen.rows < len(self.rows):
             sample = f" Fitted to a sample of {chosen.rows:,} rows."
         if isinstance(chosen, FoldShrinkages):
-            what = (
-                f"Shrinkage {chosen.shrinkage:g} was selected from {len(chosen.shrinkages)} amounts"
-            )
+            what = f"Shrinkage {chosen.shrinkage:g}, chosen from {len(chosen.shrinkages)}"
         else:
-            what = f"Penalty {number(chosen.ridge)} was selected from {len(chosen.ridges)}"
-        return (
-            f"{what}; the selection was repeated for each held-out fold on the other folds.{sample}"
-        )
+            what = f"Penalty {number(chosen.ridge)}, chosen from {len(chosen.ridges)}"
+        return f"{what}; {_CHOSEN_AGAIN}.{sample}"
 
     def _describe_tuning(self, model: StudyModel) -> str:
         grid = self._rda_grid()
@@ -659,15 +674,12 @@ class ComparisonRun:
             candidates = len(grid.shrinkage)
         sampled = f" on a sample of {_GRID_ROWS:,} held-out rows"
         rows = "" if len(self.rows) <= _GRID_ROWS else sampled
-        best = f"Pooling {pooling:g} and shrinkage {shrinkage:g} were"
+        best = f"Pooling {pooling:g} and shrinkage {shrinkage:g}"
         if model.name != "rda":
-            best = f"Shrinkage {shrinkage:g} was"
+            best = f"Shrinkage {shrinkage:g}"
         elif pooling == 0:
-            best = "Pooling 0 (shrinkage then has no effect) was"
-        return (
-            f"{best} selected from {candidates} candidates{rows}; the selection was repeated for "
-            "each held-out fold on the other folds."
-        )
+            best = "Pooling 0 (shrinkage then has no effect)"
+        return f"{best}, chosen from {candidates}{rows}; {_CHOSEN_AGAIN}."
 
     def _rda_grid(self) -> Grid:
         if self.grid is None:
@@ -676,6 +688,15 @@ class ComparisonRun:
                 self.in_memory, candidates, max_rows=_GRID_ROWS, seed=self.seed
             )
         return self.grid
+
+
+def _describe_basis(options: Mapping[str, Any]) -> str:
+    """Return a sentence on the options of a basis that limit its columns."""
+    if "random_features" in options:
+        return f"With {options['random_features']} random features, because the table is wide."
+    if "interactions" in options:
+        return "With squares only, without products of features, because the table is wide."
+    return ""
 
 
 def _silent(step: str, done: int, total: int) -> None:

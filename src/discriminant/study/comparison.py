@@ -73,6 +73,7 @@ from discriminant.table.blocks import Floats
 from discriminant.table.column_cells import import_pandas
 
 LEVEL = 0.95
+_NAMED = 8  # largest number of models in a sentence on tests
 _TEST_LEVEL = 0.05  # significance level of tests between models
 RULES = ("least", "one_se")
 SELECTIONS = ("auto", "single", "pool")
@@ -493,6 +494,7 @@ class Comparison(PrintedResult):
             baseline_log_loss=self.baseline_log_loss,
         )
         by = choice.by or "log_loss"
+        section["selectable"] = len(self._candidates(by))
         selected = self[choice.name]
         headline = headline_of(
             selected,
@@ -541,17 +543,19 @@ class Comparison(PrintedResult):
             return f"{name}."
         if loss(own) == loss(pool):
             return f"{name}: its log loss is that of the pool, {loss(pool)}."
-        figures = f"{name}: its log loss is {loss(own)}, that of the pool {loss(pool)}"
         if own < pool:
             return (
-                f"{figures}; but it is the lowest of several models on these rows, and is probably "
-                "higher on new rows."
+                f"{name}: its log loss, {loss(own)}, is lower than that of the pool, {loss(pool)}. "
+                "But it is the best of several models on these rows, and is probably worse on new "
+                "rows."
             )
+        figures = f"{name}: its log loss is {loss(own)}"
         if pool < 0.001:
-            return f"{figures}."
+            return f"{figures}, that of the pool {loss(pool)}."
         ratio = float(f"{own:.3g}") / float(f"{pool:.3g}")  # of the figures shown
-        more = f"{ratio:.2g} times" if ratio >= 2 else f"{percent(ratio - 1, 0)} above"
-        return f"{figures} ({'less than 1% above' if ratio < 1.01 else more})."
+        more = f"{ratio:.2g} times" if ratio >= 2 else f"{percent(ratio - 1, 0)} more than"
+        more = "less than 1% more than" if ratio < 1.01 else more
+        return f"{figures}, {more} the {loss(pool)} of the pool."
 
     @property
     def _folds(self) -> str:
@@ -617,18 +621,12 @@ class Comparison(PrintedResult):
             same = shown(corrected) == shown(best.value(by))
             also = ", also" if same else f", or {shown(corrected)}"
             also += " when corrected for the selection among the models"
-            heavy = best.name in self.heavy_members
-            because = (
-                "It would replace the pool if it were at most 1% worse."
-                if heavy
-                else "No model has half of the weight in the pool, and then a mean of several "
-                "models is usually more accurate on new rows, even if a single model looks as good "
-                "on these. For a simpler model at about the same log loss, use --select single."
-            )
             reason = (
                 f"{name} was selected: its {criterion} on held-out rows is {own}. The best single "
                 f"model is {quoted(best.title)}: its {criterion} is {shown(best.value(by))}{also}. "
-                f"{because}"
+                "A single model replaces the pool if its corrected figure is at most 1% worse and "
+                "it has half of the weight in the pool: otherwise the mean of several models is "
+                "usually more accurate on new rows."
             )
         elif best.name == POOL and value <= POOL_GAIN * least:
             reason = (
@@ -662,11 +660,11 @@ class Comparison(PrintedResult):
         )
         sentences = [
             reason,
-            self._left_out(candidates, by),
             unconverged,
             self._log_loss_tests(selected),
             self._error_sentence(selected),
             self._error_tests(selected),
+            self._left_out(candidates, by),
         ]
         single = self.best_single(by)
         if selected.name == POOL and by == "log_loss" and single not in (None, best):
@@ -678,21 +676,27 @@ class Comparison(PrintedResult):
         others = [result for result in self.results if result not in candidates]
         if not others:
             return ""
-        without = [result.title for result in others if result.value(by) is None]
+        scores = [result for result in others if result.facts["brier"] is None]
+        scores = [result for result in scores if result.value(by) is None]
+        infinite = [result for result in others if result.value(by) is None]
+        infinite = [result for result in infinite if result not in scores]
         failed = [result.title for result in others if result.value(by) is not None]
         if POOL in [result.name for result in others]:  # left out as requested
             failed.remove(self[POOL].title)
         parts = []
-        if without:
-            verb = "has" if len(without) == 1 else "have"
-            parts.append(f"{name_list(without)} {verb} no finite {MEASURES[by].criterion}")
+        for group, lack in ((scores, "probabilities"), (infinite, MEASURES[by].criterion)):
+            if group:
+                verb = "has" if len(group) == 1 else "have"
+                finite = "finite " if group is infinite else ""
+                titles = name_list([result.title for result in group])
+                parts.append(f"{titles} {verb} no {finite}{lack}")
         if failed:
             parts.append(f"{name_list(failed)} did not converge")
         if not parts:
             return ""
         return (
-            f"{len(self.results)} models were compared, but only {len(candidates)} of them could "
-            f"be selected: {'; '.join(parts)}."
+            f"{len(self.results)} models were compared, and {len(candidates)} of them could be "
+            f"selected: {'; '.join(parts)}."
         )
 
     def _error_sentence(self, result: ModelResult) -> str:
@@ -748,7 +752,9 @@ def describe_log_loss_tests(tests: Sequence[tuple[str, float]]) -> str:
     test = f"(corrected resampled t test at level {_TEST_LEVEL}{adjusted})"
     if not alike:
         return f"Its log loss differs significantly from that of every other model {test}."
-    many = name_list(alike) if len(alike) <= 3 else count_with_noun(len(alike), "other model")
+    many = count_with_noun(len(alike), "other model")
+    if len(alike) <= (3 if not different else _NAMED):
+        many = name_list(alike, _NAMED)
     if not different:
         return f"Its log loss does not differ significantly from that of {many} {test}."
     few = name_list(different)

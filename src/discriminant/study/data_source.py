@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from discriminant.assessment.resampling.folds import FoldNumbers, fold_numbers, time_folds
 from discriminant.engines.dispatch import (
@@ -49,6 +50,7 @@ from discriminant.table.partitioned_source import PartitionedSource
 
 # `thousands` is not listed: it applies to any text
 _CSV_OPTIONS = ("encoding", "delimiter", "decimal")
+_MAX_NUMERIC_CLASSES = 10  # more numbers are codes rather than ordered classes
 _ONLY_MEMORY = "left out: it limits a file that is read into memory"
 
 
@@ -106,6 +108,44 @@ class StudySource:
         """Remove the checkpoint, if there is one."""
         if self.partitioned is not None:
             self.partitioned.complete()
+
+
+def class_order(
+    source: Any, target: str, labels: npt.NDArray[Any], levels: Sequence[Any] | None
+) -> tuple[Any, ...] | None:
+    """Return the labels of ordered classes, lowest first; None if the classes have no order.
+
+    Classes have an order if `levels` names it, if the target is an ordered category of a data
+    frame, or if the labels are 3 to 10 numbers. Two classes need no order.
+    """
+    known = labels.tolist()
+    if levels is not None:
+        written = {str(label): label for label in known}
+        missing = [label for label in written if label not in set(map(str, levels))]
+        if missing or len(set(map(str, levels))) < len(levels):
+            allowed = f"every label once, lowest first: {', '.join(written)}"
+            raise OptionError.of("ordered", {target: list(levels)}, allowed)
+        order = [written[str(level)] for level in levels if str(level) in written]
+        return tuple(order) if len(order) > 2 else None
+    if len(known) < 3:
+        return None
+    numbers = _numbers(known)
+    if numbers is not None:
+        order = sorted(range(len(known)), key=numbers.__getitem__)
+        return tuple(known[i] for i in order) if len(known) <= _MAX_NUMERIC_CLASSES else None
+    dtype: Any = getattr(source[target], "dtype", None) if hasattr(source, "columns") else None
+    if getattr(dtype, "ordered", False):
+        places = {str(level): i for i, level in enumerate(dtype.categories)}
+        return tuple(sorted(known, key=lambda label: places[str(label)]))
+    return None
+
+
+def _numbers(labels: Sequence[Any]) -> list[float] | None:
+    """Return the numbers that all labels are, also as text; None if some are not."""
+    try:
+        return [float(label) for label in labels]
+    except (TypeError, ValueError):
+        return None
 
 
 def open_study_source(

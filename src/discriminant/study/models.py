@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import clone
@@ -34,6 +34,7 @@ class StudyModel:
     basis: Mapping[str, Any] | None = None  # options of the basis in which features are expanded
     may_stop_early: bool = False  # whether its fit usually stops at the limit of passes
     compiled: bool = False  # whether its first fit compiles a loop
+    needs_order: bool = False  # whether it is for classes with an order
 
     @property
     def moment_based(self) -> bool:
@@ -71,7 +72,13 @@ class StudyModel:
             candidate.basis,
             candidate.may_stop_early,
             candidate.compiled,
+            candidate.needs_order,
         )
+
+    def with_order(self, order: Sequence[Any]) -> StudyModel:
+        """Return the model for classes in this order, lowest first."""
+        make = self.make
+        return replace(self, make=lambda: make().set_params(order=list(order)))
 
     @classmethod
     def of_pool(cls) -> StudyModel:
@@ -98,21 +105,29 @@ def candidate_models() -> dict[str, StudyModel]:
     }
 
 
-def resolve_models(models: Any) -> list[StudyModel]:
+def resolve_models(models: Any, order: Sequence[Any] | None = None) -> list[StudyModel]:
     """Return the models to compare: named candidates, 'all' of them, or {name: classifier}.
 
-    By default (None), these are the candidates that the catalogue marks as default.
+    By default (None), these are the candidates that the catalogue marks as default. Models for
+    classes with an order are among the default ones, and among all, only if `order` is given: the
+    labels, lowest first.
     """
     candidates = candidate_models()
+    if order is not None:
+        candidates = {
+            name: candidate.with_order(order) if candidate.needs_order else candidate
+            for name, candidate in candidates.items()
+        }
+    applicable = [each for each in candidates.values() if order is not None or not each.needs_order]
     if models is None:
-        return [candidate for candidate in candidates.values() if candidate.default]
+        return [candidate for candidate in applicable if candidate.default]
     if hasattr(models, "items"):
         return [StudyModel.of(str(name), model) for name, model in models.items()]
     names = list(dict.fromkeys([models] if isinstance(models, str) else models))
     if not names:
         raise StudyError.no_models()
     if names == ["all"]:
-        return list(candidates.values())
+        return applicable
     for name in names:
         if name not in candidates:
             raise StudyError.unknown_model(name, list(candidates))

@@ -49,6 +49,7 @@ from discriminant.report.fact_types import (
 from discriminant.report.format import (
     excluded_models,
     fixed,
+    name_list,
     percent,
     plain_reason,
     shown,
@@ -167,7 +168,9 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
     decision, matters = _decision(study, held), _matters(study)
     sections: dict[str, Any] = {"space": space, "decision": decision, "matters": matters}
     if decision is not None and held is not None:
-        sections["pairs"] = pairs_section(sample, moments, decision, points=points)
+        yardstick = comparison.get("yardstick")
+        curved = yardstick is not None and yardstick["better"]
+        sections["pairs"] = pairs_section(sample, moments, decision, points=points, curved=curved)
         sections["calibration"] = calibration_section(held, positive=decision["positive"])
         sections["rows"] = rows_section(
             table,
@@ -183,6 +186,7 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
             matters=matters,
             probabilities=probabilities,
             model=study._get_choice().title,
+            limits=sample.limits,
         )
     sections["columns"] = columns_section(
         sample, moments, read["columns"], encoded=study.opened.encoding.columns, points=points
@@ -273,6 +277,10 @@ def model_card(report: Facts) -> list[list[str]]:
     error = f"{percent(headline(report).error)} on held-out rows"
     if costs is not None:
         error = f"on held-out rows, {costs.errors}"
+    for without in report["comparison"].get("without", []):
+        if without["error"] is not None:
+            columns = name_list(without["columns"])
+            error += f"; {percent(without['error'])} without {columns}, which may reveal the class"
     card = [
         [
             "Predicts",

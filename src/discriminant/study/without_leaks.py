@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from discriminant.errors import DiscriminantError, capture_warnings
 from discriminant.report.fact_types import CheckFacts, WithoutColumnsFacts
-from discriminant.report.format import fixed, name_list, percent, quoted
+from discriminant.report.format import loss, name_list, percent, quoted
 from discriminant.table.encoding import Column
 
 if TYPE_CHECKING:
@@ -56,18 +56,21 @@ def compare_without(
                 text=f"Without {removed} no model could be compared: {fault}",
             )
     selected = comparison[choice.name]
-    error, loss = selected.facts["error"], selected.facts["log_loss"]
+    error, log_loss = selected.facts["error"], selected.facts["log_loss"]
     figures = f"its error on held-out rows is {percent(error)}"
-    if loss is not None:
-        figures += f" and its log loss {fixed(loss, 3)}"
+    if log_loss is not None:
+        figures += f" and its log loss {loss(log_loss)}"
+    guesses = percent(comparison.baseline)
+    if log_loss is not None:
+        guesses += f" and {loss(comparison.baseline_log_loss)}"
     return WithoutColumnsFacts(
         columns=list(names),
         label=selected.title,
         error=error,
-        log_loss=loss,
+        log_loss=log_loss,
         text=(
-            f"Without {removed}, {quoted(selected.title)} would be selected; {figures} (always "
-            f"predicting the most frequent class: {percent(comparison.baseline)})."
+            f"Without {removed}, {quoted(selected.title)} would be selected; {figures} (guessing: "
+            f"{guesses})."
         ),
     )
 

@@ -50,6 +50,7 @@ from discriminant.study.data_checks.result import DataChecks, check_source
 from discriminant.study.data_source import (
     StudySource,
     check_design,
+    class_order,
     open_study_source,
     study_folds,
 )
@@ -83,10 +84,12 @@ class Study:
         progress: StudyProgress,
         groups: str | None = None,
         time_column: str | None = None,
+        class_order: tuple[Any, ...] | None = None,
     ) -> None:
         self.study_source, self.source, self.target = study_source, study_source.name, target
         self.seed, self.folds = seed, folds
         self.groups, self.time_column = groups, time_column
+        self.class_order = class_order  # labels of ordered classes, lowest first
         self.warnings: list[Warning] = []
         self.comparison: Comparison | None = None
         self.choice: Choice | None = None
@@ -124,7 +127,10 @@ class Study:
         rate("reading", 0, 1)
         design = check_design(folds, groups, time, target=target)
         # columns that define the folds are not used as features
-        reading = {**reading, "exclude": (*(reading.get("exclude") or ()), *design)}
+        ordered = dict(reading.get("ordered") or {})
+        levels = ordered.pop(target, None)  # of the classes
+        exclude = (*(reading.get("exclude") or ()), *design)
+        reading = {**reading, "exclude": exclude, "ordered": ordered or None}
         with capture_warnings() as warnings:
             study_source = open_study_source(
                 source, target=target, progress=rate.rows, **{"unlabelled": "drop", **reading}
@@ -137,6 +143,7 @@ class Study:
             progress=rate,
             groups=groups,
             time_column=time,
+            class_order=class_order(source, target, study_source.rows.schema.labels, levels),
         )
         study.warnings += warnings
         study.seconds["reading"] = perf_counter() - started
@@ -185,6 +192,7 @@ class Study:
             progress=self._progress,
             groups=self.groups,
             time_column=self.time_column,
+            class_order=self.class_order,
         )
         study.source, study._fold = self.source, self._fold
         study.warnings += self.warnings
@@ -281,7 +289,7 @@ class Study:
         """
         if repeats is not None and not (isinstance(repeats, int | np.integer) and repeats >= 1):
             raise OptionError.of("repeats", repeats, "a whole number, 1 or more")
-        study_models = resolve_models(models)
+        study_models = resolve_models(models, self.class_order)
         run = self._get_run(most)
         run.repeats = None if repeats is None else int(repeats)
         self.comparison = run.compare(study_models, distinct=models is None)
@@ -355,7 +363,7 @@ class Study:
             if name == POOL:
                 self._fitted_models[name] = self._fit_pool()
             else:
-                model = self._models.get(name) or resolve_models([name])[0]
+                model = self._models.get(name) or resolve_models([name], self.class_order)[0]
                 self._fitted_models[name] = self._fit(model)
             if self.study_source.partitioned is None:  # else the rows are not in memory
                 self._fitted_models[name].training_rows_ = self._training_sketch

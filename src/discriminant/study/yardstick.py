@@ -22,7 +22,7 @@ from discriminant.assessment.resampling.folds import FoldNumbers, RowNumbers, sa
 from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.errors import capture_warnings
 from discriminant.report.fact_types import YardstickFacts
-from discriminant.report.format import loss, percent
+from discriminant.report.format import loss, number, percent
 from discriminant.table.blocks import Codes, Floats, dense
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ _CLEAR = 0.95  # trees are much better if their log loss is below this share, an
 _LEAST_GAIN = 0.005  # difference of the log losses below which trees are not much better
 _LITTLE = 1.02  # ratio of the log losses up to which little is lost
 _FEW_ROWS = 5_000
+_SIGNIFICANT = 0.05
 _LEAST = 1e-15  # least probability
 
 
@@ -91,7 +92,7 @@ def boosted_trees(run: ComparisonRun, selected: ModelResult) -> YardstickFacts |
         difference: Floats = losses[both] - own_losses[both]
         p = _p_of(difference, share, joined[both], F)
     better = bool(
-        ours is not None and log_loss < min(_CLEAR * ours, ours - _LEAST_GAIN) and p < 0.05
+        ours is not None and log_loss < min(_CLEAR * ours, ours - _LEAST_GAIN) and p < _SIGNIFICANT
     )
     return YardstickFacts(
         label=LABEL,
@@ -101,7 +102,7 @@ def boosted_trees(run: ComparisonRun, selected: ModelResult) -> YardstickFacts |
         folds=F,
         seconds=time.perf_counter() - started,
         better=better,
-        text=_text(log_loss, ours, error, selected, better, len(rows) < len(fold)),
+        text=_text(log_loss, ours, error, selected, better, p, len(rows) < len(fold)),
     )
 
 
@@ -152,6 +153,7 @@ def _text(
     error: float,
     selected: ModelResult,
     better: bool,
+    p: float,
     sampled: bool,
 ) -> str:
     rows = " on a sample of the rows" if sampled else ""
@@ -168,7 +170,9 @@ def _text(
         return f"{figures}: nothing is lost by not using trees."
     if ours <= _LITTLE * trees:
         return f"{figures}: little is lost by not using trees."
-    return f"{figures}: trees do somewhat better, but the difference may be chance or is small."
+    if p < _SIGNIFICANT:
+        return f"{figures}: trees do better, but not by much."
+    return f"{figures}: trees look better, but the difference may be chance (p = {number(p, 2)})."
 
 
 def _compared(trees: float, ours: float) -> str:

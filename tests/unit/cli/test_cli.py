@@ -195,6 +195,25 @@ def test_assess_counts_what_the_model_gets_wrong(place, tmp_path):
     assert 150 - np.trace(told["confusion"]) == wrong.sum()
 
 
+@pytest.mark.parametrize("engine", ["memory", "files"])
+def test_assess_gives_the_mean_cost_of_decisions_with_costs(engine, place, tmp_path):
+    costs = json.dumps({"versicolor": {"virginica": 5}})
+    fit = ("fit", place / "iris.csv", "--target", "species", "--model", "lda", "--out", "m")
+    run(*fit, "--cost", costs, "--reject", "0.2", cwd=tmp_path)
+    told = json.loads(
+        run("assess", "m", place / "iris.csv", "--engine", engine, "--json", cwd=tmp_path).stdout
+    )
+    X, y = load_iris(return_X_y=True)
+    decisions = dd.Decision(dd.LDA(), cost={1: {2: 5}}, reject=0.2).fit(X, y).decide(X)
+    own = [
+        0.2 if k is dd.REJECT else (5.0 if (k, t) == (1, 2) else k != t)
+        for k, t in zip(decisions, y, strict=True)
+    ]
+    assert told["mean_cost"] == pytest.approx(np.mean(own)) and told["mean_cost"] > 0
+    text = run("assess", "m", place / "iris.csv", "--engine", engine, cwd=tmp_path).stdout
+    assert "Mean cost of a decision: 0.0" in text
+
+
 @pytest.mark.parametrize("kind", [pa.bool_(), pa.int8(), pa.float64(), pa.string()])
 @pytest.mark.parametrize("engine", ["memory", "files"])
 def test_assess_takes_classes_of_every_kind(kind, engine, tmp_path):

@@ -437,6 +437,7 @@ def test_effects_at_the_mean(cancer):
         shown = re.findall(r"([\d.]+%)", effect)
         for side, text in zip((-0.5, 0.5), shown, strict=True):
             x = mean + side * sd[j] * (np.arange(len(mean)) == j)
+            x = np.clip(x, cancer.X.min(axis=0), cancer.X.max(axis=0))
             assert_shows(text, 1 / (1 + np.exp(-(slope @ x + offset))))
 
 

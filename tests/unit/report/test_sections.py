@@ -327,6 +327,15 @@ def test_warnings_of_a_kind_are_one_finding():
     ]
 
 
+def test_a_single_warning_of_constant_columns_names_them():
+    one = dd.errors.ConstantInClassWarning.of_columns(["a"], "x")
+    two = dd.errors.ConstantInClassWarning.of_columns(["b"], "y")
+    (finding,) = findings_of_warnings([one])
+    assert finding["text"].startswith("Column(s) 'a' are constant in class 'x'")
+    (finding,) = findings_of_warnings([one, two])
+    assert finding["text"].startswith("Some columns are constant") and len(finding["details"]) == 2
+
+
 # --- all of it ---
 
 

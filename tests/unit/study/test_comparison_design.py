@@ -11,8 +11,9 @@ from sklearn.datasets import load_breast_cancer, load_iris, load_wine
 import discriminant as dd
 from discriminant.assessment.resampling.folds import stratified_folds, time_folds
 from discriminant.errors import OptionError, StudyError
-from discriminant.report.format import loss
-from discriminant.report.verdict import shown_comparison
+from discriminant.report.format import loss, percent
+from discriminant.report.overview import result
+from discriminant.report.verdict import shown_comparison, verdict_of
 from discriminant.study.learning_curve import _text as learning_text
 from discriminant.study.models import POOL
 
@@ -75,9 +76,38 @@ def test_single_model_replaces_the_pool_only_if_it_has_half_of_the_weight():
     single = compared.best_single()
     heavy = {member.name for member in compared.members if member.weight >= 0.5}
     corrected = single.value("log_loss") + compared.optimism("log_loss")
-    close = corrected <= 1.01 * compared[POOL].value("log_loss")
-    assert choice.name == (single.name if close and single.name in heavy else POOL)
+    pooled = compared[POOL].value("log_loss")
+    close = corrected <= 1.01 * pooled and single.name in heavy
+    assert choice.name == (single.name if close else POOL)
     assert "corrected resampled t test" in choice.why
+
+
+def test_ordered_logistic_is_compared_if_the_classes_have_an_order():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 3))
+    place = np.digitize(rows @ [1, 2, 0] + rng.logistic(size=400), [-1, 1])
+    frame = pd.DataFrame(rows, columns=list("abc"))
+    levels = ["low", "medium", "high"]
+    texts = frame.assign(y=np.array(levels)[place])
+    category = frame.assign(y=pd.Categorical(texts["y"], levels, ordered=True))
+    losses = []
+    for study in (
+        dd.study(frame.assign(y=place), target="y"),
+        dd.study(category, target="y"),
+        dd.study(texts, target="y", ordered={"y": levels}),
+    ):
+        compared = study.compare()
+        losses.append(compared["ordered_logistic"].value("log_loss"))
+    np.testing.assert_allclose(losses, losses[0], rtol=1e-12)
+    assert compared.best_single().name == "ordered_logistic"
+    assert study.model("ordered_logistic").estimator_.order == levels
+    numbers = dd.study(frame.assign(y=np.array(["-1", "5", "10"])[place]), target="y")
+    assert numbers.class_order == ("-1", "5", "10")
+    unordered = dd.study(texts, target="y")
+    assert unordered.class_order is None
+    assert "ordered_logistic" not in [each.name for each in unordered.compare().results]
+    with pytest.raises(dd.errors.OptionError, match="every label once, lowest first"):
+        dd.study(texts, target="y", ordered={"y": ["low", "high"]})
 
 
 def test_prediction_of_a_selected_pool_does_not_warn():
@@ -222,8 +252,54 @@ def test_yardstick_is_better_on_a_chessboard():
     frame = pd.DataFrame(rows, columns=["a", "b"]).assign(kind=np.floor(rows).sum(axis=1) % 2)
     study = dd.study(frame, target="kind")
     study.compare(["lda", "qda"])
-    trees = study.facts()["comparison"]["yardstick"]
+    facts = study.facts()
+    trees = facts["comparison"]["yardstick"]
     assert trees["better"] and "consider trees" in trees["text"]
+    (pair,) = facts["pairs"]["pairs"]
+    assert "No straight boundary separates them well" in pair["separates"]
+    assert "Another measurement is needed" not in pair["separates"]
+
+
+def test_trees_that_may_be_better_by_chance_are_called_so():
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(150, 2))
+    kind = (rows[:, 0] ** 2 + rng.normal(size=150) > 0.6).astype(int)
+    study = dd.study(pd.DataFrame(rows, columns=["a", "b"]).assign(kind=kind), target="kind")
+    study.compare(["lda"])
+    comparison = study.facts()["comparison"]
+    trees = comparison["yardstick"]
+    assert trees["log_loss"] < comparison["models"][0]["log_loss"] and not trees["better"]
+    assert "may be chance (p = 0.37)" in trees["text"]
+
+
+def test_a_confused_pair_that_the_model_separates_is_not_called_inseparable():
+    rng = np.random.default_rng(0)
+    radius = np.repeat([1.0, 4.0], 300) + rng.normal(scale=0.5, size=600)
+    angle = rng.uniform(0, 2 * np.pi, 600)
+    rows = np.column_stack([radius * np.cos(angle), radius * np.sin(angle)])
+    frame = pd.DataFrame(rows, columns=["a", "b"]).assign(kind=np.repeat(["in", "out"], 300))
+    study = dd.study(frame, target="kind")
+    study.choose("qda")
+    (pair,) = study.facts(yardstick=False)["pairs"]["pairs"]
+    assert pair["overlap"] > 0.4 and sum(pair["errors"]) < 30
+    assert "their boundary is not straight" in pair["separates"]
+    assert "Nothing measured" not in pair["separates"]
+
+
+def test_a_basis_with_too_many_columns_is_reduced_before_it_is_left_out():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(400, 30))
+    frame = pd.DataFrame(rows, columns=[f"x{j}" for j in range(30)])
+    frame["kind"] = np.digitize(rows[:, 0] ** 2 + 0.3 * rng.normal(size=400), [0.3, 1.0, 2.0])
+    study = dd.study(frame, target="kind")
+    compared = study.compare(["lda", "logistic_quadratic", "logistic_random"])
+    notes = {result.name: result.facts["note"] for result in compared.results}
+    assert notes["logistic_quadratic"].startswith("With squares only")
+    assert notes["logistic_random"].startswith("With 53 random features")
+    assert study.model("logistic_quadratic").estimator_.steps[0][1].basis_.width == 60
+    assert study.model("logistic_random").estimator_.steps[0][1].basis_.width == 83
+    worse, better = (compared[name].facts["log_loss"] for name in ("lda", "logistic_quadratic"))
+    assert better < 0.8 * worse
 
 
 def test_learning_curve_is_that_of_fits_to_some_folds():
@@ -263,8 +339,10 @@ def test_models_that_cannot_be_selected_are_counted_and_named_once():
     study.compare(["lda", "qda", "least_squares"], repeats=1)
     why = study.choose().why
     total = len(study.comparison.results)
-    assert f"{total} models were compared, but only {total - 1} of them could be selected" in why
-    assert why.count("Least squares has no finite log loss") == 1
+    assert f"{total} models were compared, and {total - 1} of them could be selected" in why
+    assert why.count("Least squares has no probabilities") == 1
+    first_screen = " ".join(result(study.facts(yardstick=False)))
+    assert f"selected among {total - 1} models" in first_screen
     assert not re.search(r"among \d+ models", why.replace(f"the {total - 1} models", ""))
 
 
@@ -292,6 +370,11 @@ def test_a_leak_is_named_and_the_comparison_repeated_without_it():
         alone.comparison[alone.choose().name].facts["log_loss"]
     )
     assert "without" not in alone.facts(yardstick=False)["comparison"]
+    facts = study.facts(yardstick=False)
+    error = percent(without["error"])
+    verdict = verdict_of(facts)["text"]
+    assert f"may contain the outcome (leak; without it the error is {error})" in verdict
+    assert without["text"] in result(facts)
 
 
 def test_study_and_comparison_have_tables_in_notebooks():
@@ -309,7 +392,7 @@ def test_sentences_compare_the_log_losses_of_the_table():
     facts = study.facts()["comparison"]
     pool, single = compared[POOL].value("log_loss"), compared.best_single().value("log_loss")
     text = facts["best_single"]["text"]
-    assert f"its log loss is {loss(single)}, that of the pool {loss(pool)}" in text
+    assert f"its log loss, {loss(single)}, is lower than that of the pool, {loss(pool)}" in text
     assert facts["best_single"]["ratio"] == pytest.approx(single / pool)
     trees = facts["yardstick"]
     ratio = float(loss(trees["log_loss"])) / float(loss(pool))

@@ -166,6 +166,21 @@ def test_a_column_that_indicates_one_of_several_classes_is_a_warning_and_a_stron
     assert named(check(iris))["separates", "petal"] == "note"
 
 
+def test_a_number_that_is_constant_in_one_class_is_a_leak():
+    rng = np.random.default_rng(0)
+    y = np.repeat(["declined", "granted"], [100, 300])
+    spent = np.where(y == "granted", rng.gamma(2.0, 50.0, 400), 0.0)
+    spent[100:110] = 0.0  # some cards are not used
+    income = rng.normal(3, 1, 400) + (y == "granted")
+    frame = pd.DataFrame({"spent": spent, "income": income, "y": y})
+    assert named(check(frame)) == {("leak", "spent"): "warning"}
+    (found,) = check(frame).findings
+    assert "is 0 in all 100 rows of class declined" in found["text"].replace("'", "")
+    assert "10 rows (3.3%) of class granted" in found["text"].replace("'", "")
+    frame.loc[rng.choice(np.arange(100, 400), 60), "spent"] = 0.0  # then it is a usual value
+    assert ("leak", "spent") not in named(check(frame))
+
+
 def test_a_small_table_may_be_separated_by_chance():
     rng = np.random.default_rng(2)
     frame = pd.DataFrame(rng.standard_normal((8, 400))).add_prefix("g").assign(y=list("aaaabbbb"))
@@ -206,6 +221,23 @@ def test_matched_sets_fold_time_and_group_columns_are_named():
     assert found["matched_sets", "stratum"] == "warning"
     assert found["fold_column", "cv_fold"] == found["fold_column", "part"] == "warning"
     assert found["time", "year"] == "note"
+
+
+def test_customers_with_habits_are_groups_though_none_always_chooses_the_same():
+    rng = np.random.default_rng(0)
+    customer = np.repeat(np.arange(100), rng.integers(5, 12, 100))
+    habit = rng.dirichlet([0.5, 0.5, 0.5], 100)[customer]
+    choice = (rng.random(len(customer))[:, None] > habit.cumsum(axis=1)).sum(axis=1)
+    prices = rng.normal(size=(len(customer), 3))
+    frame = pd.DataFrame(prices, columns=list("abc")).assign(id=customer, y=choice)
+    found = check(frame)
+    assert named(found)["groups", "id"] == "warning"
+    (text,) = (each["text"] for each in found.findings if each["kind"] == "groups")
+    assert "of the variance of the class is between its values" in text
+    mixed = frame.assign(y=rng.permutation(choice))
+    assert ("groups", "id") not in named(check(mixed))
+    smooth = (rng.random(len(customer)) < customer / 100).astype(int)
+    assert ("groups", "id") not in named(check(frame.assign(y=smooth)))
 
 
 def test_a_measured_integer_that_predicts_the_class_is_not_a_group():

@@ -182,7 +182,10 @@ def test_default_models_need_no_compiled_loop_and_all_adds_the_rest():
     every = [model.name for model in resolve_models("all")]
     rest = [name for name in every if name not in default]
     assert {"least_squares", "laplace_nb", "perceptron", "mda"} <= set(rest)
-    assert sorted([*default, *rest]) == sorted(every) == sorted(candidate_models())
+    assert sorted([*default, *rest]) == sorted(every)
+    ordered = [model.name for model in resolve_models("all", ("low", "medium", "high"))]
+    assert set(ordered) - set(every) == {"ordered_logistic"}
+    assert sorted(ordered) == sorted(candidate_models())
     assert not any(model.compiled for model in resolve_models(None))
     assert [model.name for model in resolve_models(rest)] == rest
 

@@ -118,14 +118,15 @@ def _describe(gap: float, poor: bool, confidence: float, right: float) -> str:
             "The probabilities can be trusted: on average they differ from the observed "
             f"frequencies by {points} percentage points (calibration gap)."
         )
-    kind = (
-        f"too confident: the mean probability of its predictions is {percent(confidence)}, but "
-        f"{percent(right)} of them are right"
-        if confidence > right
-        else f"too cautious: the mean probability of its predictions is {percent(confidence)}, but "
-        f"{percent(right)} of them are right"
+    kind = f"the model is too {'confident' if confidence > right else 'cautious'}: the "
+    kind += (
+        f"mean probability of its predictions is {percent(confidence)}, but {percent(right)} of "
+        "them are right"
     )
+    if abs(confidence - right) < 0.5 * gap:
+        kind = "they are too high for some rows and too low for others"
     return (
-        f"Do not take the probabilities at face value: the model is {kind}. Recalibrate it with "
-        "Calibrated(model), or use its decisions only."
+        "Do not take the probabilities at face value: they differ from the observed frequencies "
+        f"by {number(100 * gap, 2)} percentage points on average (calibration gap), and {kind}. "
+        "Recalibrate the model, Calibrated(model) in Python, or use its decisions only."
     )

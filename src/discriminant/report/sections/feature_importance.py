@@ -10,8 +10,9 @@ scatter, and L(S) = |W_S| / |T_S| Wilks' lambda of a set S of features:
     loading_j    largest |correlation| of the feature with a discriminant direction, within classes
     step_j       when a stepwise search enters it
     effect_j     change of the selected model's probability at the mean of all rows, when feature j
-                 rises from half a standard deviation below its mean to half above (an indicator:
-                 from 0 to 1), the others held at their means
+                 rises from half a standard deviation below its mean to half above, but not beyond
+                 its smallest and largest value (an indicator: from 0 to 1), the others held at
+                 their means
 
 Loadings and `explained` ignore the other features; coefficients and `added` hold them fixed; the
 stepwise order conditions on the features that entered before. So the three orders can differ.
@@ -49,6 +50,7 @@ def ranking_section(
     matters: MattersFacts | None = None,
     probabilities: Probabilities | None = None,
     model: str = "",
+    limits: tuple[Floats, Floats] | None = None,
 ) -> RankingFacts | None:
     """Return the features in order of importance; None if no feature varies.
 
@@ -62,6 +64,8 @@ def ranking_section(
         The section on features, whose stepwise order is quoted.
     probabilities, model
         Function from rows (n, d) to posteriors (n, K) of the selected model, and its name.
+    limits
+        Smallest and largest value of each feature.
     """
     if moments.pooled.ndim == 1:
         return None
@@ -93,7 +97,7 @@ def ranking_section(
         features=features, left_out=len(order) - len(features), model=model, note=_NOTE
     )
     if probabilities is not None:
-        _add_effects(section, moments, probabilities)
+        _add_effects(section, moments, probabilities, limits)
     return section
 
 
@@ -163,7 +167,10 @@ def _why(j: int, single: Floats, added: Floats, correlation: Floats, names: tupl
 
 
 def _add_effects(
-    section: RankingFacts, moments: ClassMoments, probabilities: Probabilities
+    section: RankingFacts,
+    moments: ClassMoments,
+    probabilities: Probabilities,
+    limits: tuple[Floats, Floats] | None,
 ) -> None:
     """Add the change of the probability at the mean for each feature of the section."""
     _, total, _ = _scatters(moments)
@@ -175,6 +182,8 @@ def _add_effects(
     for i, j in enumerate(places):
         indicator = _is_indicator(float(mean[j]), float(sd[j]), float(moments.weight.sum()))
         low, high = (0.0, 1.0) if indicator else (mean[j] - sd[j] / 2, mean[j] + sd[j] / 2)
+        if limits is not None:  # a skewed feature may have no values that far below its mean
+            low, high = max(low, limits[0][j]), min(high, limits[1][j])
         rows[2 * i, j], rows[2 * i + 1, j] = low, high
     try:
         p = probabilities(rows)

@@ -231,8 +231,12 @@ _KINDS = {
     "ClassMissingWarning": "missing class",
     "ShrinkageChosenWarning": "few rows",
     "ScarceRowsWarning": "scarce rows",
+    "NoFeatureSelectedWarning": "no feature",
 }
 _PLAIN = {
+    "no feature": (
+        "A sparse model keeps no feature in some fits, and then predicts the most frequent class."
+    ),
     "masked": (
         "A class lies between others and is masked: least squares predicts none of the training "
         "rows as that class."
@@ -311,12 +315,19 @@ def findings_of_warnings(warnings: Iterable[Any]) -> list[FindingFacts]:
         kind = _KINDS.get(type(getattr(warning, "message", warning)).__name__, "")
         kinds.setdefault(kind, []).append(warning_text(warning))
     findings = [
-        FindingFacts(kind=kind, text=_PLAIN[kind], details=list(dict.fromkeys(texts))[:_DETAILS])
+        FindingFacts(kind=kind, text=_summary(kind, different), details=different[:_DETAILS])
         for kind, texts in kinds.items()
-        if kind
+        if kind and (different := list(dict.fromkeys(texts)))
     ]
     others = dict.fromkeys(kinds.get("", []))
     return findings + [FindingFacts(kind="warning", text=text) for text in others]
+
+
+def _summary(kind: str, texts: Sequence[str]) -> str:
+    """Return the text of a finding: its first sentence if one warning names the columns."""
+    if kind == "constant" and len(texts) == 1:
+        return f"{texts[0].partition('. ')[0].rstrip('.')}."
+    return _PLAIN[kind]
 
 
 def _imbalance(table: Table) -> list[FindingFacts]:
@@ -437,10 +448,10 @@ def _masked(held: HeldOutPredictions) -> list[FindingFacts]:
             else f"Class {name} is hardly ever predicted correctly: its recall is "
             f"{percent(float(recall[k]))} of {whole}. "
         )
+        between = "lie between other classes (masking), " if K > 2 else ""
         text += (
-            "The class may lie between other classes (masking), overlap with a more frequent "
-            "class, or have too few rows. In case of overlap, a higher cost of missing the class "
-            "helps."
+            f"The class may {between}overlap with a more frequent class, or have too few rows. In "
+            "case of overlap, a higher cost of missing the class raises its recall (see “Costs”)."
         )
         findings.append(FindingFacts(kind="masked", text=text))
     return findings

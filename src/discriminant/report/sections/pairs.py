@@ -39,7 +39,8 @@ _PAIRS = 3  # number of pairs shown
 _STRIPS = 3  # largest number of features shown for a pair
 _BINS = 16
 _LARGE, _SMALL = 1.2, 0.5  # effect sizes that count as large and as small
-_SEPARABLE = 0.1  # overlap below which the measured features separate two classes well
+_SEPARABLE = 0.2  # overlap below which the measured features separate two classes well
+_MUCH_BETTER = 0.6  # share of the overlap up to which observed errors contradict it
 _FEW_ERRORS = 0.01  # overlap below which two classes are well separated
 _RARE = 0.15  # share of the rows of a pair below which a class is rare
 _STEPWISE = 200  # largest number of features for a stepwise selection
@@ -51,6 +52,7 @@ def pairs_section(
     decision: DecisionFacts,
     *,
     points: RowSample | None = None,
+    curved: bool = False,
 ) -> PairsFacts:
     """Return the most confused pairs of classes, with the features that separate them.
 
@@ -64,6 +66,9 @@ def pairs_section(
         The section on decisions: its confusion table is the one explained.
     points
         Rows of the discriminant space, whose bins are listed too.
+    curved
+        Whether boosted trees are clearly better, so that a curved boundary separates the classes
+        better than a linear one.
     """
     labels, actions = decision["labels"], decision["actions"]
     K = len(labels)
@@ -80,7 +85,9 @@ def pairs_section(
         if both[i, j] > 0:
             a, b = (int(i), int(j)) if counts[j, i] >= counts[i, j] else (int(j), int(i))
             errors = [float(counts[b, a]), float(counts[a, b])]
-            pairs.append(_pair(sample, points, moments, (a, b), errors, [rows[a], rows[b]]))
+            pairs.append(
+                _pair(sample, points, moments, (a, b), errors, [rows[a], rows[b]], curved=curved)
+            )
     return PairsFacts(pairs=pairs, errors=float(counts.sum()))
 
 
@@ -91,6 +98,8 @@ def _pair(
     codes: tuple[int, int],
     errors: list[float],
     rows: list[float],
+    *,
+    curved: bool,
 ) -> PairFacts:
     labels = [sample.labels[k] for k in codes]
     a, b = (name_list([label]) for label in labels)
@@ -117,14 +126,19 @@ def _pair(
     overlap = None if distance is None else float(ndtr(-distance / 2))
     pair["distance"], pair["overlap"] = distance, overlap
     rare = min(rows) / sum(rows) if sum(rows) else 0.5
-    if rare < _RARE:
-        name = (a, b)[int(rows[1] < rows[0])]
+    rarer = int(rows[1] < rows[0])
+    if rare < _RARE and errors[rarer] > 0.5 * rows[rarer]:
+        name = (a, b)[rarer]
         counts += (
-            f". {name} has only {percent(rare)} of these rows, so its probability rarely reaches "
-            "50%, even where it is much higher than usual"
+            f". {name} has only {percent(rare)} of the rows of these two classes, so its "
+            "probability rarely reaches 50%, even where it is much higher than usual"
         )
     pair["text"] = f"{counts}. {_describe(moments.features, d, (a, b))}"
-    pair["separates"] = _separates(two, overlap, moments.features, strips[d[strips] >= _SMALL])
+    shown = strips[d[strips] >= _SMALL]
+    observed = float(np.mean([e / max(n, 1.0) for e, n in zip(errors, rows, strict=True)]))
+    pair["separates"] = _separates(
+        two, overlap, moments.features, shown, observed=observed, curved=curved
+    )
     pair["strips"] = [
         _strip(sample, points, two, two_codes, codes, int(j), float(d[j])) for j in strips
     ]
@@ -180,11 +194,18 @@ def _describe(features: Sequence[str], d: Floats, names: tuple[str, str]) -> str
 
 
 def _separates(
-    two: ClassMoments, overlap: float | None, features: Sequence[str], shown: Any
+    two: ClassMoments,
+    overlap: float | None,
+    features: Sequence[str],
+    shown: Any,
+    *,
+    observed: float,
+    curved: bool,
 ) -> str:
     """Return a sentence on which features would separate the two classes better, or that none do.
 
-    Only measured features are considered.
+    Only measured features are considered. `observed` is the mean over both classes of the share of
+    their rows that the selected model predicts as the other class.
     """
     steps: list[str] = []
     if two.mean.shape[1] <= _STEPWISE:
@@ -209,11 +230,24 @@ def _separates(
         "With all features, a linear rule for two Gaussian classes of equal size would misclassify "
         f"about {percent(overlap)} of them"
     )
-    if overlap >= _SEPARABLE:
+    if overlap >= _SEPARABLE and observed <= _MUCH_BETTER * overlap:
         return (
-            f"Nothing measured here separates them well: {best[0].lower()}{best[1:]}. Another "
-            f"measurement is needed. {search}"
+            f"{best}; the selected model confuses only {percent(observed)}, so the classes are not "
+            f"Gaussian or their boundary is not straight. {search}"
         ).strip()
+    if overlap >= _SEPARABLE:
+        opening = (
+            "No straight boundary separates them well"
+            if curved
+            else "Nothing measured here separates them well"
+        )
+        advice = (
+            "Boosted trees do better with the same columns: the boundary is more complicated than "
+            "these models can draw."
+            if curved
+            else "Another measurement is needed."
+        )
+        return f"{opening}: {best[0].lower()}{best[1:]}. {advice} {search}".strip()
     if overlap < _FEW_ERRORS:
         best += ", so the mistakes are unusual or mislabelled rows (see “Rows to look at”)"
     return f"{best}. {search}".strip()

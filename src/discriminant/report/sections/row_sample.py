@@ -44,6 +44,14 @@ class RowSample:
     def __len__(self) -> int:
         return len(self.codes)
 
+    @property
+    def limits(self) -> tuple[Floats, Floats]:
+        """Smallest and largest value of each feature, (d,) each; infinite if all are missing."""
+        missing = np.isnan(self.features)
+        low = np.where(missing, np.inf, self.features).min(axis=0, initial=np.inf)
+        high = np.where(missing, -np.inf, self.features).max(axis=0, initial=-np.inf)
+        return np.where(np.isinf(low), -np.inf, low), np.where(np.isinf(high), np.inf, high)
+
     def histogram(self, feature: int, edges: Floats, code: int) -> Floats:
         """Return the weight of the rows of a class in each bin; the outer bins are open."""
         rows = (self.codes == code) & ~np.isnan(self.features[:, feature])

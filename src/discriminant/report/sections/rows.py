@@ -19,7 +19,6 @@ import numpy.typing as npt
 from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.moments.class_moments import ClassMoments
 from discriminant.report.fact_types import OddColumnFacts, RowFacts, RowListFacts, RowsFacts
-from discriminant.report.format import percent
 from discriminant.report.sections.features import Lines, far_rows, mislabelled_rows
 from discriminant.report.sections.space import decided_probability
 from discriminant.table.blocks import Floats, Places, dense
@@ -57,8 +56,8 @@ def rows_section(
         own = held.log_posterior[np.arange(len(held.codes)), held.codes]
         labels = mislabelled_rows(held)
         text = (
-            "The model is nearly certain that these rows belong to another class: check their "
-            "labels first."
+            "The model gives the class of these rows almost no probability (below 1% and a tenth "
+            "of its frequency): check their labels first."
         )
         lists.append(
             _Listed("label", "Possible label errors", text, labels[np.argsort(own[labels])])
@@ -74,7 +73,7 @@ def rows_section(
         unsure = np.flatnonzero((margin < _UNSURE) & _counted(held))
         text = (
             "The two most probable classes differ by less than "
-            f"{percent(_UNSURE, 0)}: let a person decide."
+            f"{100 * _UNSURE:.0f} percentage points: let a person decide."
         )
         order = unsure[np.argsort(margin[unsure], kind="stable")]
         lists.append(_Listed("unsure", "Unsure", text, order))

@@ -436,18 +436,19 @@ def _recommendation(test: BoxM | None, comparison: ComparisonFacts | None) -> st
         f"The class covariances differ significantly (Box's M, {p}), which favours QDA or RDA "
         "over LDA."
         if test.p < 0.05
-        else f"The class covariances do not differ significantly (Box's M, {p}): use LDA."
+        else f"The class covariances do not differ significantly (Box's M, {p}), which favours LDA."
     )
     models = {} if comparison is None else _models(comparison)
     if not {"lda", "qda"} <= set(models):
         return by_test
     lda, qda = models["lda"]["error"] or 0.0, models["qda"]["error"] or 0.0
-    pair = f"{percent(qda)} for QDA against {percent(lda)} for LDA"
+    qda_first = f"{percent(qda)} against {percent(lda)} for LDA"
+    lda_first = f"{percent(lda)} against {percent(qda)} for QDA"
     if qda < lda:
-        held = f"On held-out rows QDA had the lower error: {pair}."
+        held = f"On held-out rows QDA had the lower error: {qda_first}."
     elif qda > lda:
         nevertheless = " nevertheless" if test.p < 0.05 else ""
-        held = f"On held-out rows LDA{nevertheless} had the lower error: {pair}."
+        held = f"On held-out rows LDA{nevertheless} had the lower error: {lda_first}."
     else:
         return f"{by_test} On held-out rows both had an error of {percent(lda)}."
     ends = models["lda"]["error_low"], models["lda"]["error_high"]

@@ -93,7 +93,7 @@ def signal(table: PreparedTable) -> list[CheckFacts]:
         return []
     if d < (n - K) / 2:
         value, p = _rao(matrix, codes, K)
-        statistic = f"Wilks' lambda {number(value)}, p above {_LEVEL:g}"
+        statistic = f"Wilks' lambda {number(value)}, p = {p_value(p)}"
     else:
         p = _permutation_test(matrix, codes, K, seed=table.seed)
         statistic = f"permutation test of the class means of ranks, p = {p_value(p)}"

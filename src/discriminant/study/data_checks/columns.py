@@ -2,7 +2,8 @@
 
 leak         the column alone has an AUC of at least .999 for two classes, orders all classes
              with an AUC of at least .999 between neighbours, or has few values that each occur in
-             one class only. Tables so small that noise might satisfy this by chance (probability
+             one class only, or is constant in one of two classes and has many values in the
+             other. Tables so small that noise might satisfy this by chance (probability
              above .01 over all columns) are not reported.
 sentinel     an extreme value that stands for a missing cell: see `sentinels_of`
 missing      the share of missing cells differs between classes by at least 10 percentage points
@@ -42,6 +43,8 @@ from discriminant.table.labels import lookalike_pairs
 
 _LEAK_AUC = 0.999
 _CHANCE = 0.01  # largest probability that a column of noise is reported as a leak
+_LEAST_CONSTANT = 30  # rows of a class in which a column must be constant to be reported
+_MOST_SHARED = 0.1  # largest share of the rows of the other class with that value
 _VALUES_PER_CLASS = 5  # columns with more values per class do not determine the class
 _CORRELATION = 0.9999
 _CORRELATED_COLUMNS = 4000  # with more columns, only equal standardised columns are found
@@ -61,6 +64,10 @@ def leaks(table: PreparedTable) -> list[CheckFacts]:
         return []
     by_auc = _numeric_leaks(table)
     findings = _merge_separating([leak for leak in by_auc.values() if leak is not None])
+    for column in table.numbers:
+        if column.name not in by_auc and (leak := _constant_in_class(column, table)) is not None:
+            findings.append(leak)
+            by_auc[column.name] = leak
     for column in table.features:
         if column.name in by_auc:
             continue
@@ -208,6 +215,33 @@ def _leak_of(
     text += _STRONG
     title = f"{column.name} alone separates {label}"
     return finding("separates", "note", title, text, [column.name], rows=len(codes))
+
+
+def _constant_in_class(column: InputColumn, table: PreparedTable) -> CheckFacts | None:
+    """Return the finding that a number is the same in one of two classes, and rare in the other.
+
+    An amount that is 0 whenever the outcome is "no" was usually recorded after the outcome.
+    """
+    if len(table.labels) != 2 or column.missing.any():
+        return None
+    for k in (0, 1):
+        own, others = column.values[table.codes == k], column.values[table.codes != k]
+        if len(own) < _LEAST_CONSTANT or own.min() != own.max():
+            continue
+        value = own[0]
+        shared = int((others == value).sum())
+        if shared > _MOST_SHARED * len(others) or len(np.unique(others)) <= _DISTINCT:
+            continue
+        labels = [class_names([table.labels[j]]) for j in (k, 1 - k)]
+        text = (
+            f"Column {name(column.name)} is {value:g} in all {len(own):,} rows of class "
+            f"{labels[0]}, but only in {count_with_noun(shared, 'row')} "
+            f"({percent(shared / len(others))}) of class {labels[1]}. Such a column is usually "
+            f"recorded after the outcome. {_leave_out(column.name)}"
+        )
+        title = f"Leak: {column.name}"
+        return finding("leak", "warning", title, text, [column.name], rows=len(table))
+    return None
 
 
 def _leave_out(column: str) -> str:

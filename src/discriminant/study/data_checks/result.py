@@ -153,8 +153,9 @@ def unlabelled_rows(dropped: int, rows: int) -> list[CheckFacts]:
     text = (
         f"{count_with_noun(dropped, 'row')} of {rows:,} ({percent(dropped / rows)}) "
         f"{'has' if dropped == 1 else 'have'} no label and {'is' if dropped == 1 else 'are'} not "
-        "used. If labels are missing for a reason, such as an outcome that is not yet known, the "
-        "other rows may not represent new rows."
+        "used. If an empty label means a class, such as 'none', write it out. If labels are "
+        "missing for a reason, such as an outcome that is not yet known, the other rows may not "
+        "represent new rows."
     )
     title = f"{count_with_noun(dropped, 'row')} without a label"
     return [finding("unlabelled", "warning", title, text, rows=dropped)]
@@ -162,4 +163,8 @@ def unlabelled_rows(dropped: int, rows: int) -> list[CheckFacts]:
 
 def check_table(table: PreparedTable) -> list[CheckFacts]:
     """Return the findings of all checks."""
-    return [item for check in _CHECKS for item in check(table)]
+    findings = [item for check in _CHECKS for item in check(table)]
+    leaks = {name for item in findings if item["kind"] == "leak" for name in item["columns"]}
+    return [
+        item for item in findings if item["kind"] != "identifier" or not leaks & {*item["columns"]}
+    ]

@@ -250,9 +250,14 @@ def _groups(column: InputColumn, table: PreparedTable) -> CheckFacts | None:
     shared = _shared_variance(index, counts, [c.values[known] for c in others[:200]])
     least = 0.15 if named else 0.3
     same_class = purity >= (0.5 if named else 0.9) and change >= 0.5
-    if not same_class and shared < least:
+    between = (
+        _class_variance(index, counts, table.codes[known], len(table.labels)) if named else 0.0
+    )
+    if not same_class and max(shared, between) < least:
         return None
     reasons = []
+    if between >= least and not same_class:
+        reasons.append(f"{percent(between)} of the variance of the class is between its values")
     if same_class:
         pure = _pure_share(index, counts, table.codes[known], len(table.labels))
         reasons.append(f"in {percent(pure)} of the values all rows have the same class")
@@ -306,6 +311,27 @@ def _class_purity(
     random = 1.0 - float((groups**2).sum())
     changes = float((majority[1:] != majority[:-1]).mean())
     return excess, changes / random if random > 0 else 0.0
+
+
+def _class_variance(
+    index: npt.NDArray[np.intp],
+    counts: npt.NDArray[np.intp],
+    codes: npt.NDArray[Any],
+    K: int,
+) -> float:
+    """Return the share of the variance of the class indicators that is between neighbouring values.
+
+    As in `_shared_variance`, half the squared difference of neighbouring means estimates the
+    variance between values, so the share is near 0 if the class is a smooth function of the value.
+    """
+    L, degrees = len(counts), len(codes) - len(counts)
+    if degrees <= 0:
+        return 0.0
+    means = np.bincount(index * K + codes, minlength=L * K).reshape(L, K) / counts[:, None]
+    within = float((counts[:, None] * means * (1.0 - means)).sum()) / degrees
+    noise = within * 0.5 * float((1.0 / counts[1:] + 1.0 / counts[:-1]).mean())
+    between = float((0.5 * np.diff(means, axis=0) ** 2).sum(axis=1).mean()) - noise
+    return max(between, 0.0) / (max(between, 0.0) + within) if within > 0 else 1.0
 
 
 def _pure_share(
@@ -515,15 +541,26 @@ def time_drift(table: PreparedTable) -> list[CheckFacts]:
         f"{fixed(high)}). The mean of {name(shifted[0])} changes by "
         f"{sign}{number(abs(float(effect[worst])))} standard deviations"
         + (f"; {names(shifted[1:])} shift as well" if len(shifted) > 1 else "")
-        + ". If the rows are in order of time, results on later rows are worse than those of "
-        "random folds: evaluate on later rows (--time COLUMN). If they are sorted by site or "
-        "batch, hold these out together (--groups COLUMN)."
+        + ". "
+        + _advice_on_drift(sample)
     )
     severity = "warning" if area >= 0.7 else "note"
     verb = "differs" if len(shifted) == 1 else "differ"
     shifts = names(shifted, 2).replace(chr(39), "")
     title = f"Drift: {shifts} {verb} between first and last rows"
     return [finding("time_drift", severity, title, text, shifted, n)]
+
+
+def _advice_on_drift(table: PreparedTable) -> str:
+    """Return what to do about drift; a file sorted by class cannot be evaluated on later rows."""
+    by_batch = "by site or batch, hold these out together (--groups COLUMN)."
+    if np.count_nonzero(table.codes[1:] != table.codes[:-1]) < len(table.labels):
+        return f"The rows are sorted by class. If those of a class are sorted {by_batch}"
+    return (
+        "If the rows are in order of time, results on later rows are worse than those of random "
+        "folds: evaluate on later rows, in the order of a column of times (--time COLUMN). If they "
+        f"are sorted {by_batch}"
+    )
 
 
 def _strata(table: PreparedTable) -> list[npt.NDArray[np.intp]]:

@@ -140,9 +140,6 @@ def _protocol() -> type[asyncio.Protocol]:
             super().__init__(*arguments, **options)
             self._start_timer()
 
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(_OpenTransport(transport))
-
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             if self._in_headers:
@@ -156,6 +153,8 @@ def _protocol() -> type[asyncio.Protocol]:
 
         def on_message_begin(self) -> None:
             self._in_headers, self._header_bytes = True, 0
+            if not isinstance(self.transport, _OpenTransport):
+                self.transport: Any = _OpenTransport(self.transport)
             super().on_message_begin()
 
         def on_headers_complete(self) -> None:

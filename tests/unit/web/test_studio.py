@@ -327,6 +327,14 @@ def test_invalid_choices_are_refused_with_the_reason(page, iris, body, reason):
         ("evaluate", {"edits": {"shifts": {"0": 1}}}),
         ("evaluate", {"label": []}),
         ("export", {"to": {}}),
+        (
+            "export",
+            {
+                "model": {"model": "ridge", "degree": 2},
+                "edits": {"shifts": [[2, [1e308, 0, 0, 0]]]},
+                "to": "javascript",
+            },
+        ),
         ("slices", {"column": []}),
         (
             "evaluate",

@@ -99,6 +99,7 @@ CASES = [
     roc(2_000_000),
     average_precision(2_000_000),
     larger_moments(4_000_000, 30, 5),
+    larger_logistic(4_000_000, 30, 5),
     small_report(1_000, 10, 3),
     moment_part(1_000_000, 30, 2),
     whole_report(1_000_000, 30, 2),
@@ -112,7 +113,7 @@ CASES = [
     big_moments(1_000_000, 250, 5, order="F", dtype=np.float64),
     big_moments(2_000_000, 250, 5, order="C", dtype=np.float32),
     big_logistic(1_000_000, 250),
-    larger_logistic(20_000_000, 30, 5),
+    larger_logistic(20_000_000, 30, 5, long=True),
     larger_dask(8_000_000, 30, 5),
     larger_sql(1_000_000, 50, 5),
 ]

@@ -37,7 +37,9 @@ def wide_fit(N, d, K, *, goal=None, shrinkage=None):
         elif d < 5000:  # beyond that its d x d matrix takes gigabytes
             model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")
             contenders |= either({"scikit-learn, lsqr": lambda: model.fit(X, y)})
-        return Contest(contenders, lambda model: model.predict(X), X.nbytes)
+        # Without shrinkage scikit-learn fits another model (see the method on the page).
+        answer = (lambda _: []) if shrinkage is None else lambda model: model.predict(X)
+        return Contest(contenders, answer, X.nbytes)
 
     task = "LDA fit, wide" + ("" if shrinkage is None else f", shrinkage '{shrinkage}'")
     name = f"lda-wide-{d}" + ("" if shrinkage is None else "-shrunk")

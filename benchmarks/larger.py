@@ -29,15 +29,16 @@ def larger_moments(N, d, K):
     )
 
 
-def larger_logistic(N, d, K):
+def larger_logistic(N, d, K, *, long=False):
     return Case(
-        "larger-logistic",
+        f"larger-logistic-{N}",
         "Logistic of Parquet, a pass",
         f"{N:,} × {d}, {K} classes",
         _logistic(N, d, K),
         (Goal("pyarrow"),),
         memory_goal=1000.0,
         peers=(),
+        long=long,
     )
 
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,8 @@ from discriminant.decision.costs import Costs, check_probability
 from discriminant.errors import CostError, OptionError
 from discriminant.moments.probability_scores import TIE
 from discriminant.table.blocks import Floats, Labels
+
+_FEW_ACTIONS = 8
 
 Mask = npt.NDArray[np.bool_]  # (n,)
 
@@ -112,7 +115,9 @@ def least_cost(
         largest = np.take_along_axis(log_posterior, best[:, np.newaxis], axis=1)[:, 0]
         return best, np.asarray(-np.expm1(largest))
     cost = expected_cost(log_posterior, costs)
-    least = cost.min(axis=1)
+    # for few actions, column by column is several times as fast as a minimum over short rows
+    few = cost.shape[1] <= _FEW_ACTIONS
+    least = reduce(np.minimum, cost.T) if few else cost.min(axis=1)
     return exceeds(cost.T, least).argmin(axis=0), least
 
 

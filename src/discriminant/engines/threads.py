@@ -15,15 +15,24 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
+from itertools import product
 from typing import Any
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Library:
+    """The two functions that get and set the number of threads of a library."""
+
+    get_num_threads: Callable[[], int]
+    set_num_threads: Callable[[int], object]
 
 
 @dataclass(slots=True, eq=False)
 class _BlasLimit:
     """Number of active `with` blocks, and the number of threads to restore after the last block."""
 
-    blas: list[Any]  # controllers of threadpoolctl, one for each library
-    openmp: list[Any]
+    blas: list[_Library]
+    openmp: list[_Library]
     lock: threading.Lock = field(default_factory=threading.Lock)
     active: int = 0
     before: list[int] = field(default_factory=list)
@@ -66,20 +75,20 @@ def one_blas_thread() -> Iterator[None]:
         _restore(limit.openmp, before)
 
 
-def _limit_to_one(libraries: list[Any]) -> list[int]:
-    """Limit libraries to one thread (faster than threadpoolctl); return the previous numbers."""
+def _limit_to_one(libraries: list[_Library]) -> list[int]:
+    """Limit libraries to one thread; return the previous numbers."""
     before = [library.get_num_threads() for library in libraries]
-    _restore(libraries, [1] * len(before), before)
+    for library, number in zip(libraries, before, strict=True):
+        if number != 1:
+            library.set_num_threads(1)
     return before
 
 
-def _restore(libraries: list[Any], numbers: list[int], current: list[int] | None = None) -> None:
-    clear = _clear_controlling_thread()
-    for library, number, now in zip(libraries, numbers, current or [1] * len(numbers), strict=True):
-        if number != now:
-            clear()
+def _restore(libraries: list[_Library], numbers: list[int]) -> None:
+    """Set libraries that are limited to one thread to the previous numbers."""
+    for library, number in zip(libraries, numbers, strict=True):
+        if number != 1:
             library.set_num_threads(number)
-            clear()
 
 
 def reserve_blas_buffers(threads: int) -> None:
@@ -93,7 +102,7 @@ def reserve_blas_buffers(threads: int) -> None:
     """
     import ctypes
 
-    for library in _blas_limit().blas:
+    for library in _thread_pool_libraries():
         if library.internal_api != "openblas":
             continue
         native = ctypes.CDLL(library.filepath)
@@ -119,19 +128,50 @@ def _clear_controlling_thread() -> Callable[[], object]:
     return (lambda: None) if clear is None else partial(clear, force=True)
 
 
+def _functions_of(controller: Any) -> _Library:
+    """Return the functions of a library.
+
+    For an OpenBLAS with threads of its own they are the functions of the library, which are called
+    in a fraction of the time of the methods of threadpoolctl.
+    """
+    if controller.internal_api == "openblas" and controller.threading_layer != "openmp":
+        import ctypes
+
+        native = ctypes.CDLL(controller.filepath)
+        for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
+            getter = getattr(native, f"{prefix}openblas_get_num_threads{suffix}", None)
+            setter = getattr(native, f"{prefix}openblas_set_num_threads{suffix}", None)
+            if getter is not None and setter is not None:
+                return _Library(getter, setter)
+    clear = _clear_controlling_thread()
+
+    def set_num_threads(number: int) -> None:
+        clear()
+        controller.set_num_threads(number)
+        clear()
+
+    return _Library(controller.get_num_threads, set_num_threads)
+
+
 @lru_cache(maxsize=1)
 def _blas_limit() -> _BlasLimit:
     """Return the limit for all loaded libraries. The limit is cached, because finding the libraries
     takes time.
     """
+    libraries = _thread_pool_libraries()
+    return _BlasLimit(
+        [_functions_of(library) for library in libraries if library.user_api == "blas"],
+        [_functions_of(library) for library in libraries if library.user_api == "openmp"],
+    )
+
+
+def _thread_pool_libraries() -> list[Any]:
+    """Return a controller of threadpoolctl for each loaded library with threads of its own."""
     import scipy.linalg  # noqa: F401 -- loads a BLAS of its own, which must be found too
     from threadpoolctl import ThreadpoolController
 
-    libraries = ThreadpoolController().lib_controllers
-    return _BlasLimit(
-        [library for library in libraries if library.user_api == "blas"],
-        [library for library in libraries if library.user_api == "openmp"],
-    )
+    controllers: list[Any] = ThreadpoolController().lib_controllers
+    return controllers
 
 
 _POOLS: dict[int, ThreadPoolExecutor] = {}  # by number of threads

@@ -434,7 +434,7 @@ class MomentsReading:
                 gather_columns(moments, block)
             else:
                 accumulate_class_moments(moments, block)
-        if not np.isfinite(moments.mean).all():
+        if np.count_nonzero(np.isfinite(moments.mean)) < moments.mean.size:
             block.raise_bad_cell(self.features)
         return moments
 
@@ -450,11 +450,14 @@ class _PooledAccumulator:
         K, d = moments.mean.shape
         self.size = tile_rows(d, K, len(block))
         self.buffer = np.empty((self.size, d))
-        self.product = np.empty_like(moments.scatter)
+        self.product = np.empty(moments.scatter.shape)
+        self.indicator: Floats | sparse.csc_array | None = None  # of a block of a single tile
 
     def read(self) -> None:
         moments = self.moments
-        weight = np.where(moments.weight > 0, moments.weight, 1.0)[:, None]
+        empty = moments.weight <= 0
+        some_empty = bool(np.count_nonzero(empty))
+        weight = (np.where(empty, 1.0, moments.weight) if some_empty else moments.weight)[:, None]
         centre = self._guess()
         for attempts_left in reversed(range(READINGS)):
             centre, sums, squares = self._about(centre)
@@ -462,11 +465,13 @@ class _PooledAccumulator:
             if not attempts_left or not self._cancels(shift, squares):
                 break
             centre = centre + shift
-        moments.mean[:] = np.where(moments.weight[:, None] > 0, centre + shift, 0.0)
+        np.add(centre, shift, out=moments.mean)
+        if some_empty:
+            moments.mean[empty] = 0.0
         squares -= self._excess(shift)
-        variances = (
-            moments.scatter if moments.detail == "diagonal" else np.einsum("jj->j", moments.scatter)
-        )
+        variances = moments.scatter
+        if moments.detail == "pooled":
+            variances = variances.reshape(-1)[:: variances.shape[1] + 1]  # a view of the diagonal
         np.maximum(variances, 0.0, out=variances)  # rounding may go below zero
 
     def _guess(self) -> Floats:
@@ -475,14 +480,33 @@ class _PooledAccumulator:
         The means are computed from rows spread over the block.
         """
         K, d = self.moments.mean.shape
-        sums, weight = np.zeros((K, d)), np.zeros(K)
+        sums = np.zeros((K, d))
         sample = self.block if d <= NARROW else _spread_rows(self.block, K)
         for tile in split_rows(sample, self.size):
             rows = self.moments.anchor.offsets(_columns(tile), out=self.buffer[: len(tile)])
-            sums += _sums(tile, rows, K)
-            weight += np.bincount(tile.codes, tile.weight, minlength=K)
-        guess = sums / np.where(weight > 0, weight, 1.0)[:, None]
-        return np.where(np.isfinite(guess), guess, 0.0)
+            sums += self._sums(tile, rows)
+        weight = self.moments.weight
+        if sample is not self.block:
+            weight = np.bincount(sample.codes, sample.weight, minlength=K).astype(np.float64)
+        if np.count_nonzero(weight) < K:
+            weight = np.where(weight > 0, weight, 1.0)
+        guess = sums / weight[:, None]
+        finite = np.isfinite(guess)
+        return guess if np.count_nonzero(finite) == guess.size else np.where(finite, guess, 0.0)
+
+    def _sums(self, tile: Block, rows: Floats) -> Floats:
+        """Return the (K, d) weighted sums of the rows of a tile by class.
+
+        The indicator matrix of a block of a single tile is used again.
+        """
+        K = len(self.moments.weight)
+        if _is_summed_pairwise(rows, K):
+            return _pairwise_sums(tile, rows, K)
+        if tile is not self.block:
+            return np.asarray(_indicator(tile, K, rows.size) @ rows)
+        if self.indicator is None:
+            self.indicator = _indicator(tile, K, rows.size)
+        return np.asarray(self.indicator @ rows)
 
     def _about(self, centre: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the centres, and the sums, squares or products of the rows about the centres.
@@ -490,13 +514,13 @@ class _PooledAccumulator:
         The centres are those requested, rounded to the precision of the rows.
         """
         moments = self.moments
-        sums, squares, centres_used = np.zeros_like(moments.mean), moments.scatter, centre
+        sums, squares, centres_used = np.zeros(centre.shape), moments.scatter, centre
         squares[...] = 0.0
         for tile in split_rows(self.block, self.size):
             centres_used, rows = self._rows(tile, centre)
-            sums += _sums(tile, rows, len(sums))
+            sums += self._sums(tile, rows)
             if moments.detail == "diagonal":
-                squares += _sums(tile, np.square(rows, out=rows), len(sums))
+                squares += self._sums(tile, np.square(rows, out=rows))
                 continue
             if tile.weight is not None:
                 rows *= np.sqrt(tile.weight)[:, None]
@@ -529,10 +553,12 @@ class _PooledAccumulator:
 
     def _cancels(self, shift: Floats, squares: Floats) -> bool:
         """Whether the correction for this shift would cancel most digits of a sum of squares."""
-        excess = self.moments.weight[:, None] * shift**2
+        weight = self.moments.weight
         if self.moments.detail == "pooled":
-            return bool((excess.sum(axis=0) > TOLERATED * np.diagonal(squares)).any())
-        return bool((excess > TOLERATED * squares).any())
+            bad = np.dot(weight, shift**2) > TOLERATED * squares.diagonal()
+        else:
+            bad = weight[:, None] * shift**2 > TOLERATED * squares
+        return bool(np.count_nonzero(bad))
 
 
 def tile_rows(width: int, classes: int, rows: int) -> int:
@@ -574,16 +600,17 @@ def _columns(tile: Block) -> npt.NDArray[Any]:
     return features if tile.responses is None else np.hstack([features, tile.responses])
 
 
-def _sums(tile: Block, rows: Floats, classes: int) -> Floats:
-    """Return the (K, d) weighted sums of the rows of a tile by class.
+def _is_summed_pairwise(rows: Floats, classes: int) -> bool:
+    """Whether the rows of a tile are summed pairwise to limit rounding errors.
 
-    Long narrow tiles are summed pairwise to limit rounding errors.
-
-    Narrow tables often have few distinct values. In sequential summation, adding the same value
-    many times would always round in the same direction.
+    Long narrow tiles are: narrow tables often have few distinct values, and in sequential
+    summation, adding the same value many times would always round in the same direction.
     """
-    if len(rows) <= SLICE or rows.shape[1] > NARROW or classes > _FEW:
-        return np.asarray(_indicator(tile, classes, rows.size) @ rows)
+    return len(rows) > SLICE and rows.shape[1] <= NARROW and classes <= _FEW
+
+
+def _pairwise_sums(tile: Block, rows: Floats, classes: int) -> Floats:
+    """Return the (K, d) weighted sums of the rows of a tile by class, summed pairwise."""
     order = np.argsort(tile.codes, kind="stable")
     values = rows if tile.weight is None else rows * tile.weight[:, None]
     columns = np.ascontiguousarray(values.take(order, axis=0).T)

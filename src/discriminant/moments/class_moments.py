@@ -623,11 +623,11 @@ class ClassMoments(Summable):
         A column with zero variance is well scaled, unless its mean is so small that squares of its
         values would underflow.
         """
-        squares = np.atleast_2d(self.diagonal(self.scatter))
+        squares = self.diagonal(self.scatter)
         if squares.size and squares.min() >= _FAINT and squares.max() <= _HUGE:
             return np.zeros(len(self.features), dtype=np.bool_)
         with np.errstate(over="ignore", invalid="ignore"):
-            total = squares.sum(axis=0)
+            total = np.atleast_2d(squares).sum(axis=0)
             mean = np.abs(self.mean).max(axis=0, initial=0.0)
         tiny = (mean < _SMALL) & (np.abs(self.anchor.origin) < _SMALL * self.anchor.unit)
         vanished = (total < _FAINT) & tiny & ((mean > 0) | (total > 0))
@@ -704,7 +704,7 @@ class ClassMoments(Summable):
         """Return the diagonal of `scatter`, which may have the shape of any `detail`."""
         if self.detail == "diagonal":
             return scatter
-        return np.diagonal(scatter, axis1=-2, axis2=-1)
+        return scatter.diagonal(axis1=-2, axis2=-1)
 
     def digits_left(self) -> Floats:
         """Return the number of correct digits of each variance after removals."""

@@ -184,10 +184,14 @@ def _wrapped_reason(parts: Mapping[str, Any]) -> str | None:
 
 @cache
 def _type_hints(cls: type[Any]) -> dict[str, Any]:
-    try:
-        return get_type_hints(cls)
-    except NameError:  # the annotation is a name that only type checkers import
-        return {}
+    imported: dict[str, Any] = {}  # kinds that the module of the class imports only for annotations
+    while True:
+        try:
+            return get_type_hints(cls, localns=imported)
+        except NameError as error:
+            if error.name not in _LOCATIONS or error.name in imported:
+                return {}
+            imported[error.name] = class_of(error.name)
 
 
 def matches_type(value: Any, hint: Any) -> bool:

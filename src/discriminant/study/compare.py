@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -59,11 +60,10 @@ from discriminant.assessment.resampling.rda_grid import (
 from discriminant.assessment.resampling.stacking_weights import (
     LEAST_WEIGHT,
     HeldOutPool,
-    true_class_logs,
 )
-from discriminant.engines.local import available_threads, one_blas_thread
+from discriminant.engines.local import available_threads, one_blas_thread, threads_for
 from discriminant.engines.partitioned_table import AnyTable
-from discriminant.errors import StudyError, capture_warnings
+from discriminant.errors import StudyError, capture_warnings, warn
 from discriminant.models.gaussian.family import GaussianFamily
 from discriminant.moments.class_moments import ClassMoments, Detail
 from discriminant.posterior import gives_posterior
@@ -81,8 +81,8 @@ from discriminant.study.comparison import (
 )
 from discriminant.study.models import POOL, ModelResult, StudyModel, is_separated
 from discriminant.table.basis import JoinedBasis
-from discriminant.table.blocks import Floats, dense
-from discriminant.table.memory import Table
+from discriminant.table.blocks import Floats, dense, numbered_names
+from discriminant.table.memory import ColumnarFeatures, NamedFeatures, Table
 
 Progress = Callable[[str, int, int], object]
 _PATH_ROWS = 20_000  # rows to which models with a path of penalties are fitted
@@ -133,6 +133,15 @@ class _TunedFits:
         return FoldModel(estimator, from_moments=False, scorers=scorers)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _AheadFits:
+    """Fits of one model that another thread computed, with their warnings and their time."""
+
+    fits: _TunedFits
+    warnings: tuple[Warning, ...]
+    seconds: float
+
+
 @dataclass
 class ComparisonRun:
     """A comparison of models; folds with their moments and the RDA grid are computed only once."""
@@ -153,6 +162,10 @@ class ComparisonRun:
     time_column: str | None = None  # column by which later rows are held out from earlier ones
     repeats: int | None = None  # how often rows are divided into folds; None: by their number
     _paths: dict[str, _TunedFits] = field(default_factory=dict, init=False)
+    # fits that another thread computes, and seconds by which the time of a model is corrected
+    _ahead: dict[str, Future[_AheadFits]] = field(default_factory=dict, init=False)
+    _overlap: dict[str, float] = field(default_factory=dict, init=False)
+    _bases: dict[str, JoinedBasis] = field(default_factory=dict, init=False)  # by their options
     _folded: MemoryFolds | PartitionedFolds | None = field(default=None, init=False)
     _later: Table | None = field(default=None, init=False)
     # warnings about classes that occur in one fold only
@@ -351,7 +364,7 @@ class ComparisonRun:
         held = [result.predictions for result in pooled if result.predictions is not None]
         logs, codes, fold = [each.log_posterior for each in held], held[0].codes, held[0].fold
         weight = held[0].weight
-        pool = HeldOutPool.of(true_class_logs(logs, codes), fold, weight, seed=self.seed)
+        pool = HeldOutPool.of(logs, codes, fold, weight, seed=self.seed)
         weights = {
             result.name: float(pool.weights[m])
             for m, result in enumerate(pooled)
@@ -388,7 +401,7 @@ class ComparisonRun:
         makers = {model.name: self._maker(model) for model in models}
         measured = []
         both: list[Floats] = []
-        with ThreadPoolExecutor(available_threads()) as pool:
+        with ThreadPoolExecutor(available_threads()) as pool, self._tuning_ahead(models):
             for scores in score_folds(self.folded, makers, prepare=self._prepare(by_name)):
                 model = by_name[scores.name]
                 if scores.error is not None:
@@ -409,6 +422,32 @@ class ComparisonRun:
         correct = np.array([mask for _, mask in results])
         both_correct = both_correct_weight(correct, self.table.weight)
         return tuple(result for result, _ in results), both_correct
+
+    @contextmanager
+    def _tuning_ahead(self, models: list[StudyModel]) -> Iterator[None]:
+        """Fit models with a chosen penalty or shrinkage while others are scored.
+
+        These fits use one core only. For few rows a second thread would not save time.
+        """
+        tuned = [] if self.forward else [m for m in models if m.tuning == "path" or m.basis]
+        rows = self.in_memory
+        if not tuned or threads_for(len(rows.codes) * self.rows.width) == 1:
+            yield
+            return
+
+        def fit(model: StudyModel) -> _AheadFits:
+            started = time.perf_counter()
+            with capture_warnings() as warnings:
+                fits = self._tune(model, model.make())
+            return _AheadFits(fits, tuple(warnings), time.perf_counter() - started)
+
+        with ThreadPoolExecutor(1) as pool:
+            self._ahead = {model.name: pool.submit(fit, model) for model in tuned}
+            try:
+                yield
+            finally:
+                pool.shutdown(wait=False, cancel_futures=True)
+                self._ahead = {}
 
     def _prepare(self, models: dict[str, StudyModel]) -> Callable[[str], None]:
         """Return a function to call before each model.
@@ -454,7 +493,7 @@ class ComparisonRun:
                 tallies,
                 area=area,
                 probabilistic=gives_posterior(model.make()),
-                seconds=scores.seconds,
+                seconds=scores.seconds + self._overlap.get(model.name, 0.0),
                 note=self._note(model, converged, separated=is_separated(scores.warnings))
                 if note is None
                 else note,
@@ -558,33 +597,48 @@ class ComparisonRun:
     def _tuned_fits(self, model: StudyModel, estimator: Any) -> _TunedFits:
         """Return the fits of a model with the penalty or shrinkage chosen for each fold."""
         if model.name not in self._paths:
-            folded = self.in_memory
-            table, fold = self.table, folded.fold
-            rows = np.arange(len(table))
-            if len(rows) > self._path_rows:
-                generator = np.random.default_rng(self.seed)
-                rows = sample_rows(rows, self._path_rows, generator)
-                table, fold = table.take(rows), fold[rows]
-            basis, options = None, {}
-            if model.basis is not None:
-                options = self._basis_options(estimator.steps[0][1], len(rows))
-                transformer = clone(estimator.steps[0][1]).set_params(**options)
-                basis = transformer.fit(self.table.features[:]).basis_
-                schema = replace(table.schema, features=basis.names, named=False)
-                expanded = basis.expand(np.asarray(dense(table.features[:]), dtype=np.float64))
-                table = replace(table, schema=schema, features=expanded)
-                estimator = estimator.steps[-1][1]
-            chosen: FoldPenalties | FoldShrinkages
-            with capture_warnings(), one_blas_thread():
-                if model.tuning == "path":
-                    chosen = logistic_by_fold(table, fold, l1_ratio=estimator.l1_ratio)
-                else:
-                    expanded_folds = MemoryFolds.shared(table, fold, detail="pooled")
-                    chosen = lda_by_fold(
-                        expanded_folds, lambda s: clone(estimator).set_params(shrinkage=s)
-                    )
-            self._paths[model.name] = _TunedFits(chosen, basis, options)
+            self._paths[model.name] = self._take_ahead(model) or self._tune(model, estimator)
         return self._paths[model.name]
+
+    def _take_ahead(self, model: StudyModel) -> _TunedFits | None:
+        """Return the fits that another thread computed, and issue their warnings."""
+        future = self._ahead.get(model.name)
+        if future is None:
+            return None
+        started = time.perf_counter()
+        ahead = future.result()
+        # the time of the model includes its fits, but not the wait for fits of other models
+        self._overlap[model.name] = ahead.seconds - (time.perf_counter() - started)
+        for warning in ahead.warnings:
+            warn(warning)
+        return ahead.fits
+
+    def _tune(self, model: StudyModel, estimator: Any) -> _TunedFits:
+        folded = self.in_memory
+        table, fold = self.table, folded.fold
+        rows = np.arange(len(table))
+        if len(rows) > self._path_rows:
+            generator = np.random.default_rng(self.seed)
+            rows = sample_rows(rows, self._path_rows, generator)
+            table, fold = table.take(rows), fold[rows]
+        basis, options = None, {}
+        if model.basis is not None:
+            options = self._basis_options(estimator.steps[0][1], len(rows))
+            basis = self._basis(clone(estimator.steps[0][1]).set_params(**options))
+            schema = replace(table.schema, features=basis.names, named=False)
+            expanded = basis.expand(np.asarray(dense(table.features[:]), dtype=np.float64))
+            table = replace(table, schema=schema, features=expanded)
+            estimator = estimator.steps[-1][1]
+        chosen: FoldPenalties | FoldShrinkages
+        with capture_warnings(), one_blas_thread():
+            if model.tuning == "path":
+                chosen = logistic_by_fold(table, fold, l1_ratio=estimator.l1_ratio)
+            else:
+                expanded_folds = MemoryFolds.shared(table, fold, detail="pooled")
+                chosen = lda_by_fold(
+                    expanded_folds, lambda s: clone(estimator).set_params(shrinkage=s)
+                )
+        return _TunedFits(chosen, basis, options)
 
     @property
     def _path_rows(self) -> int:
@@ -608,6 +662,16 @@ class ComparisonRun:
         if 2 * d > most:
             raise StudyError.too_many_numbers(2 * d, most)
         return {"interactions": False}
+
+    def _basis(self, basis: Any) -> JoinedBasis:
+        """Return the basis of the features; models with the same options share it."""
+        options = str(sorted(basis.get_params().items(), key=lambda option: option[0]))
+        if options not in self._bases:
+            features = self.table.features
+            if isinstance(features, ColumnarFeatures):  # not copied to one array
+                features = NamedFeatures(numbered_names(self.rows.width), features)
+            self._bases[options] = basis.fit(features).basis_
+        return self._bases[options]
 
     def _with_tuning(self, estimator: Any, model: StudyModel) -> Any:
         """Return the estimator with its chosen penalty or shrinkage, for a fit to all rows.

@@ -9,12 +9,15 @@ figures are not corrected, and the bootstrap gives only the intervals.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
 
 from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
-from discriminant.assessment.resampling.selection_bias import correct_losses
+from discriminant.assessment.resampling.selection_bias import RowBlocks, correct_sums, counted
+from discriminant.assessment.resampling.stacking_weights import true_class_log
+from discriminant.engines.local import threads_for
 from discriminant.report.fact_types import HeadlineFacts
 from discriminant.study.models import POOL, POOL_GAIN, ModelResult
 from discriminant.table.blocks import Floats
@@ -47,15 +50,26 @@ def headline_of(
     held = selected.predictions
     assert held is not None
     known = ~np.isin(held.labels.astype(str), selected.unlearned_classes)[held.codes]
-    measures = {"error": (_losses(candidates, _errors), np.ones(len(held.codes)))}
     loss = selected.value("log_loss")
+    blocks = RowBlocks.of(len(held.codes), held.weight)
+    every = np.ones(len(held.codes))
+    of_error = _block_sums(candidates, "error", blocks)
+    measures = {"error": (of_error, blocks.sums(every))}
+    criterion = of_error
+    if by != "error":
+        share = known.astype(np.float64) if by == "log_loss" and not known.all() else None
+        criterion = _block_sums(candidates, by, blocks, share)
     if all(result.value("log_loss") is not None for result in candidates):
-        measures["log_loss"] = (_losses(candidates, _log_losses), known.astype(np.float64))
-    corrected = correct_losses(
-        _criterion(candidates, by, known),
+        share = None if known.all() else known.astype(np.float64)
+        losses = criterion
+        if by != "log_loss":
+            losses = _block_sums(candidates, "log_loss", blocks, share)
+        measures["log_loss"] = (losses, blocks.sums(every if share is None else share))
+    corrected = correct_sums(
+        criterion,
         measures,
         _Selection(candidates, by, rule=rule, heavy_members=heavy_members, optimism=optimism),
-        weight=held.weight,
+        blocks,
     )
     error = corrected["error"]
     raw_error = float(selected.facts["error"] or 0.0)
@@ -95,25 +109,23 @@ def selection_optimism(candidates: Sequence[ModelResult], by: str) -> float:
     held = candidates[0].predictions
     assert held is not None
     known = ~np.isin(held.labels.astype(str), candidates[0].unlearned_classes)[held.codes]
-    losses = _criterion(candidates, by, known)
-    every = {"criterion": (losses, known.astype(np.float64))}
-    best = correct_losses(
-        losses, every, lambda means: means.argmin(axis=1), weight=held.weight, draws=_OPTIMISM_DRAWS
+    blocks = RowBlocks.of(len(held.codes), held.weight, draws=_OPTIMISM_DRAWS)
+    share = None if known.all() else known.astype(np.float64)
+    sums = _block_sums(candidates, by, blocks, share)
+    criterion = sums
+    if share is not None and by != "log_loss":
+        criterion = _block_sums(candidates, by, blocks)
+    shares = blocks.sums(np.ones(len(known)) if share is None else share)
+    best = correct_sums(
+        criterion, {"criterion": (sums, shares)}, lambda means: means.argmin(axis=1), blocks
     )
-    first = correct_losses(
-        losses[:, :1],
-        {"criterion": (losses[:, :1], every["criterion"][1])},
+    first = correct_sums(
+        criterion[:, :1],
+        {"criterion": (sums[:, :1], shares)},
         lambda means: np.zeros(len(means), dtype=np.intp),
-        weight=held.weight,
-        draws=_OPTIMISM_DRAWS,
+        blocks,
     )
     return max(best["criterion"].value - first["criterion"].value, 0.0)
-
-
-def _criterion(candidates: Sequence[ModelResult], by: str, known: npt.NDArray[np.bool_]) -> Floats:
-    """Return the (N, M) losses by which models are selected, for classes that every fit knows."""
-    losses = _losses(candidates, _MEASURES[by])
-    return np.where(known[:, None], losses, 0.0) if by == "log_loss" else losses
 
 
 def _method(requested: bool) -> str:
@@ -173,16 +185,25 @@ class _Selection:
         return np.where(selected == self.pool, pooled, selected) if self.one_se else pooled
 
 
-def _losses(
-    candidates: Sequence[ModelResult], measure: Callable[[HeldOutPredictions], Floats]
+def _block_sums(
+    candidates: Sequence[ModelResult], by: str, blocks: RowBlocks, share: Floats | None = None
 ) -> Floats:
-    """Return the (N, M) losses of the rows, each the mean over the repetitions of the folds."""
-    columns = []
-    for result in candidates:
+    """Return the (n, M) sums over blocks of the losses of the rows, each counted by its share.
+
+    The loss of a row is its mean over the repetitions of the folds.
+    """
+    measure = _MEASURES[by]
+
+    def sums(result: ModelResult) -> Floats:
         assert result.predictions is not None
-        runs = [measure(held) for held in (result.predictions, *result.repetitions)]
-        columns.append(np.mean(runs, axis=0))
-    return np.column_stack(columns)
+        losses = measure(result.predictions)
+        if result.repetitions:
+            runs = [losses, *(measure(held) for held in result.repetitions)]
+            losses = np.mean(runs, axis=0)
+        return blocks.sums(counted(losses, share))
+
+    with ThreadPoolExecutor(threads_for(blocks.rows * len(candidates))) as pool:
+        return np.column_stack(list(pool.map(sums, candidates)))
 
 
 def _errors(held: HeldOutPredictions) -> Floats:
@@ -190,7 +211,7 @@ def _errors(held: HeldOutPredictions) -> Floats:
 
 
 def _log_losses(held: HeldOutPredictions) -> Floats:
-    losses: Floats = -held.log_posterior[np.arange(len(held.codes)), held.codes]
+    losses: Floats = -true_class_log(held.log_posterior, held.codes)
     return losses
 
 

@@ -11,8 +11,8 @@ import os
 import platform
 import re
 import shlex
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, suppress
 from datetime import date
 from pathlib import Path
 from typing import Any, Protocol, cast
@@ -43,6 +43,7 @@ from discriminant.report.fact_types import (
     ReadFacts,
     SpaceFacts,
     UseFacts,
+    YardstickFacts,
     facts,
     plain,
 )
@@ -63,6 +64,7 @@ from discriminant.report.sections.feature_importance import Probabilities, ranki
 from discriminant.report.sections.features import (
     Lines,
     coefficients_from,
+    far_rows,
     findings_of,
     matters_section,
 )
@@ -76,7 +78,7 @@ from discriminant.report.verdict import cost_headline, headline, selected, verdi
 from discriminant.study.compare import ComparisonRun
 from discriminant.study.comparison import Choice, Comparison
 from discriminant.study.data_checks.result import DataChecks
-from discriminant.table.blocks import Codes, Floats
+from discriminant.table.blocks import Codes, Floats, Places
 from discriminant.table.files.atomic import atomic_write_bytes
 from discriminant.table.files.csv import lines_of_rows
 from discriminant.table.load import EncodedTable
@@ -118,6 +120,10 @@ class ReportedStudy(Protocol):
 
     def _comparison_section(self) -> ComparisonFacts: ...
 
+    def _boosted_trees(
+        self,
+    ) -> AbstractContextManager[Callable[[], YardstickFacts | None]]: ...
+
     def _get_run(self) -> ComparisonRun: ...
 
 
@@ -125,6 +131,28 @@ def report_facts(
     study: ReportedStudy, *, title: str | None = None, command: str | None = None, file: str = ""
 ) -> Facts:
     """Return the facts of all sections."""
+    with study._boosted_trees() as trees:
+        report = _facts_of_sections(study, trees, title=title, command=command)
+        with capture_warnings():
+            use = _use(study, file)
+        if use is not None:
+            report["use"] = use
+            use["card"] = model_card(report)
+    report["verdict"] = verdict_of(report)
+    return cast(Facts, redact_facts(plain(report)))
+
+
+def _facts_of_sections(
+    study: ReportedStudy,
+    trees: Callable[[], YardstickFacts | None],
+    *,
+    title: str | None,
+    command: str | None,
+) -> Facts:
+    """Return the facts of the sections on the data, the comparison and the selected model.
+
+    `trees` waits for boosted trees.
+    """
     comparison, opened = study._get_comparison(), study.opened
     section = study._comparison_section()
     read = read_section(
@@ -138,24 +166,26 @@ def report_facts(
         warnings=study.warnings,
     )
     with capture_warnings():  # findings and notes state the same
-        report = facts(
+        return facts(
             title or f"Predicting {study.target}",
             made=provenance(study, command),
             read=read,
             comparison=section,
             checks=list(study.check().findings),
-            **_sections(study, section, read),
+            **_sections(study, section, read, trees),
         )
-        use = _use(study, file)
-    if use is not None:
-        report["use"] = use
-        use["card"] = model_card(report)
-    report["verdict"] = verdict_of(report)
-    return cast(Facts, redact_facts(plain(report)))
 
 
-def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts) -> dict[str, Any]:
-    """Return the sections that describe the rows and the selected model."""
+def _sections(
+    study: ReportedStudy,
+    comparison: ComparisonFacts,
+    read: ReadFacts,
+    trees: Callable[[], YardstickFacts | None],
+) -> dict[str, Any]:
+    """Return the sections that describe the rows and the selected model.
+
+    The section that needs boosted trees comes last, and the trees are added to the comparison.
+    """
     run, held = study._get_run(), _held(study)
     gain = None if held is None else _gain(held)
     if gain is not None:
@@ -165,12 +195,10 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
     points = RowSample.of(table, most=_POINTS, seed=study.seed)
     predict, probabilities = _functions(study)
     space = _space(study, comparison, held, predict)
-    decision, matters = _decision(study, held), _matters(study)
+    far = None if moments is None else far_rows(table, moments)
+    decision, matters = _decision(study, held), _matters(study, far)
     sections: dict[str, Any] = {"space": space, "decision": decision, "matters": matters}
     if decision is not None and held is not None:
-        yardstick = comparison.get("yardstick")
-        curved = yardstick is not None and yardstick["better"]
-        sections["pairs"] = pairs_section(sample, moments, decision, points=points, curved=curved)
         sections["calibration"] = calibration_section(held, positive=decision["positive"])
         sections["rows"] = rows_section(
             table,
@@ -178,6 +206,7 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
             moments,
             lines=_line_finder(study, table),
             numbering=_row_numbering(study, table),
+            far=far,
         )
     if moments is not None:
         sections["ranking"] = ranking_section(
@@ -201,6 +230,12 @@ def _sections(study: ReportedStudy, comparison: ComparisonFacts, read: ReadFacts
         rows=sections.get("rows"),
         title=study._get_choice().title,
     )
+    yardstick = trees()
+    if yardstick is not None:
+        comparison["yardstick"] = yardstick
+    if decision is not None and held is not None:
+        curved = yardstick is not None and yardstick["better"]
+        sections["pairs"] = pairs_section(sample, moments, decision, points=points, curved=curved)
     return {name: section for name, section in sections.items() if section}
 
 
@@ -442,7 +477,7 @@ def _sample(study: ReportedStudy) -> str:
     return f"a sample of {len(study._get_run().table):,} of the {len(study.rows):,} rows"
 
 
-def _matters(study: ReportedStudy) -> MattersFacts:
+def _matters(study: ReportedStudy, far: Places | None) -> MattersFacts:
     moments, table = _class_moments(study), study._get_run().table
     result, held = study._get_comparison()[study._get_choice().name], _held(study)
     named = [_with_feature_names(warning, table.schema.features) for warning in result.warnings]
@@ -456,6 +491,7 @@ def _matters(study: ReportedStudy) -> MattersFacts:
         warnings=warnings,
         among=_row_numbering(study, table),
         lines=_line_finder(study, table),
+        far=far,
     )
     if moments is None:
         return MattersFacts(findings=findings)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from html import escape
 from pathlib import Path
@@ -60,7 +61,7 @@ from discriminant.study.progress import ProgressRate, StudyProgress
 from discriminant.study.report import explanation, report_facts, write_report
 from discriminant.study.training_overlap import feature_range, row_sketch
 from discriminant.study.without_leaks import compare_without, leaking_columns
-from discriminant.study.yardstick import boosted_trees
+from discriminant.study.yardstick import start_boosted_trees
 from discriminant.table.blocks import Floats
 from discriminant.table.load import EncodedTable
 
@@ -106,6 +107,7 @@ class Study:
         self._curve: LearningCurveFacts | None = None
         self._without: WithoutColumnsFacts | None = None
         self._described: Comparison | None = None  # the comparison that these describe
+        self._compared_with_trees: Comparison | None = None
 
     @classmethod
     def of(
@@ -467,27 +469,42 @@ class Study:
         return self.compare() if self.comparison is None else self.comparison
 
     def _comparison_section(self) -> ComparisonFacts:
-        """Return the section on the comparison, with boosted trees and the learning curve."""
+        """Return the section on the comparison, with the learning curve."""
         comparison, choice = self._get_comparison(), self._get_choice()
         section, run = comparison.section(choice), self._get_run()
         if self._described is not comparison:
-            self._described, self._yardstick = comparison, {}
+            self._described = comparison
             self._curve = learning_curve(run, comparison)
             leaks = leaking_columns(self.check().findings)
             columns = self.opened.encoding.columns
             models = list(self._models.values())
             self._without = compare_without(run, models, columns, leaks) if leaks else None
-        if self._with_yardstick and choice.name not in self._yardstick:
-            self._progress("boosted trees, for comparison", 0, 1)
-            self._yardstick[choice.name] = boosted_trees(run, comparison[choice.name])
-        trees = self._yardstick.get(choice.name) if self._with_yardstick else None
-        if trees is not None:
-            section["yardstick"] = trees
         if self._curve is not None:
             section["learning_curve"] = self._curve
         if self._without is not None:
             section["without"] = [self._without]
         return section
+
+    @contextmanager
+    def _boosted_trees(self) -> Iterator[Callable[[], YardstickFacts | None]]:
+        """Fit boosted trees in another thread within a `with` block; yield a function to wait."""
+        comparison, choice = self._get_comparison(), self._get_choice()
+        if self._compared_with_trees is not comparison:
+            self._compared_with_trees, self._yardstick = comparison, {}
+        if not self._with_yardstick:
+            yield lambda: None
+        elif choice.name in self._yardstick:
+            yield lambda: self._yardstick[choice.name]
+        else:
+            with start_boosted_trees(self._get_run(), comparison[choice.name]) as future:
+
+                def wait() -> YardstickFacts | None:
+                    if not future.done():
+                        self._progress("boosted trees, for comparison", 0, 1)
+                    self._yardstick[choice.name] = future.result()
+                    return self._yardstick[choice.name]
+
+                yield wait
 
     def _get_choice(self) -> Choice:
         return self.choose() if self.choice is None else self.choice

@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -37,9 +40,22 @@ _ROUNDS = 100
 _CLEAR = 0.95  # trees are much better if their log loss is below this share, and significantly so
 _LEAST_GAIN = 0.005  # difference of the log losses below which trees are not much better
 _LITTLE = 1.02  # ratio of the log losses up to which little is lost
-_FEW_ROWS = 5_000
 _SIGNIFICANT = 0.05
 _LEAST = 1e-15  # least probability
+
+
+@contextmanager
+def start_boosted_trees(
+    run: ComparisonRun, selected: ModelResult
+) -> Iterator[Future[YardstickFacts | None]]:
+    """Fit boosted trees in another thread within a `with` block; see `boosted_trees`.
+
+    The warnings of scikit-learn on rare classes are ignored within the block, in this thread,
+    because filters of warnings are those of the process.
+    """
+    with warnings.catch_warnings(), ThreadPoolExecutor(1) as pool:
+        warnings.filterwarnings("ignore", module=r"sklearn\.")
+        yield pool.submit(boosted_trees, run, selected)
 
 
 def boosted_trees(run: ComparisonRun, selected: ModelResult) -> YardstickFacts | None:
@@ -64,18 +80,20 @@ def boosted_trees(run: ComparisonRun, selected: ModelResult) -> YardstickFacts |
     F = min(_FOLDS, folded.n_folds)
     joined = np.where(fold[rows] < 0, -1, fold[rows] * F // folded.n_folds)
     losses, wrong = np.full(len(rows), np.nan), np.zeros(len(rows))
-    for f in range(F):
-        train = joined < f if run.forward else joined != f
-        test = np.flatnonzero(joined == f)
-        if not len(test) or len(np.unique(codes[train])) < 2:
-            continue
-        own = None if weight is None else weight[train]
-        proba, known = _fit(features[train], codes[train], own, features[test], run.seed)
-        is_known = np.isin(codes[test], known)
-        wrong[test] = known[proba.argmax(axis=1)] != codes[test]
-        place = np.searchsorted(known, codes[test])
-        own_proba = proba[np.arange(len(test)), np.where(is_known, place, 0)]
-        losses[test] = np.where(is_known, -np.log(np.maximum(own_proba, _LEAST)), np.nan)
+    # one thread: the report uses the other cores, and waiting threads would slow it down
+    with threadpool_limits(1, user_api="openmp"), capture_warnings():
+        for f in range(F):
+            train = joined < f if run.forward else joined != f
+            test = np.flatnonzero(joined == f)
+            if not len(test) or len(np.unique(codes[train])) < 2:
+                continue
+            own = None if weight is None else weight[train]
+            proba, known = _fit(features[train], codes[train], own, features[test], run.seed)
+            is_known = np.isin(codes[test], known)
+            wrong[test] = known[proba.argmax(axis=1)] != codes[test]
+            place = np.searchsorted(known, codes[test])
+            own_proba = proba[np.arange(len(test)), np.where(is_known, place, 0)]
+            losses[test] = np.where(is_known, -np.log(np.maximum(own_proba, _LEAST)), np.nan)
     used = np.flatnonzero(np.isfinite(losses))
     if len(used) < 10:
         return None
@@ -118,11 +136,7 @@ def _fit(
         n_iter_no_change=5,
         random_state=seed,
     )
-    # on few rows, threads cost more than they save
-    threads = threadpool_limits(1 if len(train) < _FEW_ROWS else None, user_api="openmp")
-    with threads, warnings.catch_warnings(), capture_warnings():
-        warnings.simplefilter("ignore")  # rare classes in scikit-learn's validation rows
-        trees.fit(train, codes, sample_weight=weight)
+    trees.fit(train, codes, sample_weight=weight)
     return np.asarray(trees.predict_proba(test)), np.asarray(trees.classes_)
 
 

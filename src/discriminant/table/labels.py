@@ -261,11 +261,17 @@ def _count(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:
     low, high = int(y.min()), int(y.max())
     if high - low > max(_COUNTABLE, 4 * len(y)) or high > _MAX_INT64:
         return _sort(y)
-    offset = y.astype(np.intp) - low
+    offset = y.astype(np.intp, copy=False)
+    if low:
+        offset = offset - low
     present = np.flatnonzero(np.bincount(offset))
+    labels = (present + low).astype(y.dtype)
+    if len(present) == high - low + 1:  # every integer of the range occurs: offsets are codes
+        codes = compact_codes(offset, len(present))
+        return labels, codes.copy() if codes is y else codes
     code_of = np.zeros(high - low + 1, dtype=np.intp)
     code_of[present] = np.arange(len(present))
-    return (present + low).astype(y.dtype), compact_codes(code_of, len(present))[offset]
+    return labels, compact_codes(code_of, len(present))[offset]
 
 
 def _sort(y: npt.NDArray[Any]) -> tuple[Labels, Codes]:

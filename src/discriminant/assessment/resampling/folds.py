@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from operator import add
@@ -320,6 +320,8 @@ class MemoryFolds:
     forward: bool = False
     # moments of each fold, if they were computed
     sums: tuple[Any, ...] = ()
+    # samples of training rows, by their largest number of rows and seed
+    _samples: dict[tuple[int, int], list[RowNumbers]] = field(default_factory=dict, init=False)
 
     @classmethod
     def of_rows(
@@ -364,7 +366,7 @@ class MemoryFolds:
         anchor = None if detail is None else anchor_of(table)
 
         def read(numbers: RowNumbers) -> tuple[Table, ClassMoments | None]:
-            part = contiguous(table.take(numbers))
+            part = contiguous_rows(table, numbers)
             moments = None if detail is None else read_moments(part, detail=detail, anchor=anchor)
             return part, moments
 
@@ -442,13 +444,16 @@ class MemoryFolds:
         """Return the rows with these numbers, in the form in which they are passed to a model."""
         if self.table is None:
             return _safe_indexing(self.X, rows)
-        return contiguous(self.table.take(rows)).features
+        return contiguous_rows(self.table, rows).features
 
     def training_samples(self, max_rows: int, seed: int) -> list[RowNumbers]:
         """Sample row numbers outside each fold, at most `max_rows`, without replacement."""
-        generator = np.random.default_rng(seed)
-        folds = range(self.n_folds)
-        return [sample_rows(self.training_rows(f), max_rows, generator) for f in folds]
+        if (max_rows, seed) not in self._samples:
+            generator = np.random.default_rng(seed)
+            self._samples[max_rows, seed] = [
+                sample_rows(self.training_rows(f), max_rows, generator) for f in range(self.n_folds)
+            ]
+        return self._samples[max_rows, seed]
 
     def largest_training_sample(self, max_rows: int) -> int:
         """Return the largest number of rows that a model is fitted to in any fold."""
@@ -476,6 +481,27 @@ def contiguous(part: Table) -> Table:
     return Table(part.schema, features, part.codes, part.weight, part.responses)
 
 
+def contiguous_rows(table: Table, rows: RowNumbers) -> Table:
+    """Return the given rows of a table in C order in double precision, as `contiguous` does."""
+    columns = getattr(table.features, "columns", None)
+    if columns is None:
+        return contiguous(table.take(rows))
+    features = np.empty((len(rows), len(columns)))
+    for lo in range(0, len(rows), _COPIED_ROWS):  # so few rows that they stay in the cache
+        piece = slice(lo, lo + _COPIED_ROWS)
+        numbers = rows[piece]
+        for j, column in enumerate(columns):
+            features[piece, j] = column[numbers]
+    return Table(
+        table.schema,
+        features,
+        table.codes[rows],
+        None if table.weight is None else table.weight[rows],
+        None if table.responses is None else table.responses[rows],
+    )
+
+
+_COPIED_ROWS = 4096
 _MAX_FOLDS = 1000
 _SAMPLE_ROWS = 50_000
 

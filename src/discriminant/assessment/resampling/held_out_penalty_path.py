@@ -180,15 +180,23 @@ class PathFit:
         codes = (np.cumsum(self.present) - 1)[block.codes[known]]
         weight = np.ones(len(codes)) if block.weight is None else block.weight[known]
         features = block.features[known]
-        losses = np.zeros((2, len(self.rules)))
-        for p, scores in enumerate(self._scores(features) if len(codes) else ()):
-            logs = log_posterior(scores)
-            wrong = max_and_argmax(logs.T)[1] != codes
-            losses[:, p] = -weight @ logs[np.arange(len(codes)), codes], weight @ wrong
+        losses, lo = np.zeros((2, len(self.rules))), 0
+        for scores in self._scores(features) if len(codes) else ():
+            n, together, K = scores.shape
+            logs = log_posterior(scores.reshape(-1, K))
+            predicted = max_and_argmax(logs.T)[1].reshape(n, together)
+            own = logs.reshape(scores.shape)[np.arange(n), :, codes]
+            several = slice(lo, lo + together)
+            losses[0, several] = -weight @ own
+            losses[1, several] = weight @ (predicted != codes[:, None])
+            lo += together
         return PathSums(losses, float(weight.sum()))
 
     def _scores(self, features: Any) -> Iterator[Floats]:
-        """Yield the scores of each rule; rules with the same anchor share one product."""
+        """Yield the (n, G, K) scores of G rules at a time.
+
+        Rules with the same anchor share one product.
+        """
         first = self.rules[0]
         numbers = features.shape[0] * len(first.intercept)
         size = max(_TOGETHER // numbers, 1)
@@ -198,9 +206,9 @@ class PathFit:
                 intercept = np.concatenate([rule.intercept for rule in rules])
                 stacked = LinearRule(first.labels, first.anchor, coef, intercept).values(features)
                 if np.isfinite(stacked).all():
-                    yield from np.split(stacked, len(rules), axis=1)
+                    yield stacked.reshape(len(stacked), len(rules), -1)
                     continue
-            yield from (rule.scores(features) for rule in rules)
+            yield from (rule.scores(features)[:, None] for rule in rules)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -84,32 +84,89 @@ def correct_losses(
     >>> float(losses.mean(axis=0).min()), round(corrected.value, 1)
     (0.43, 0.5)
     """
-    N = len(criterion)
-    rows = np.ones(N) if weight is None else weight
-    generator = np.random.default_rng(seed)
-    blocks = np.arange(N)
-    if N > MAX_BLOCKS:
-        blocks = generator.permutation(N) % MAX_BLOCKS
-    n = min(N, MAX_BLOCKS)
+    blocks = RowBlocks.of(len(criterion), weight, draws=draws, seed=seed)
+    sums = {
+        name: (blocks.sums_of_columns(losses, share), blocks.sums(share))
+        for name, (losses, share) in measures.items()
+    }
+    return correct_sums(blocks.sums_of_columns(criterion), sums, select, blocks, level=level)
 
-    def block_sums(values: Floats) -> Floats:
-        if n == N:
-            return values
-        sums = [np.bincount(blocks, column, minlength=n) for column in values.T]
-        return np.column_stack(sums)
 
-    counts = generator.multinomial(n, np.full(n, 1.0 / n), size=draws).astype(np.float64)
-    sampled_weight = counts @ block_sums(rows[:, None])
-    selected = select((counts @ block_sums(criterion * rows[:, None])) / sampled_weight)
+@dataclass(frozen=True, slots=True, eq=False)
+class RowBlocks:
+    """Rows, or blocks of random rows if there are many, and the bootstrap samples of them."""
+
+    rows: int  # N
+    block: npt.NDArray[np.intp] | None  # (N,) block of each row; None: each row is a block
+    weight: Floats | None  # (N,) weights of the rows
+    counts: Floats  # (B, n) how often each block is drawn
+
+    @classmethod
+    def of(
+        cls, rows: int, weight: Floats | None, *, draws: int = _DRAWS, seed: int = 0
+    ) -> RowBlocks:
+        """Divide the rows into blocks and draw the bootstrap samples."""
+        generator, block = np.random.default_rng(seed), None
+        if rows > MAX_BLOCKS:
+            block = generator.permutation(rows) % MAX_BLOCKS
+        n = min(rows, MAX_BLOCKS)
+        counts = generator.multinomial(n, np.full(n, 1.0 / n), size=draws).astype(np.float64)
+        return cls(rows, block, weight, counts)
+
+    def sums(self, values: Floats) -> Floats:
+        """Return the weighted sum of the values (N,) of each block, (n,)."""
+        weighted = values
+        if self.weight is not None:  # a row of weight 0 may have an infinite loss
+            weighted = np.where(self.weight > 0, values, 0.0) * self.weight
+        if self.block is None:
+            return weighted
+        return np.asarray(
+            np.bincount(self.block, weighted, minlength=self.counts.shape[1]), dtype=np.float64
+        )
+
+    def sums_of_columns(self, losses: Floats, share: Floats | None = None) -> Floats:
+        """Return the sums of every column of losses (N, M), each row counted by its share."""
+        return np.column_stack([self.sums(counted(column, share)) for column in losses.T])
+
+
+def counted(losses: Floats, share: Floats | None) -> Floats:
+    """Return losses times shares; a row whose share is 0 may have an infinite loss."""
+    return losses if share is None else np.where(share > 0, losses, 0.0) * share
+
+
+def correct_sums(
+    criterion: Floats,
+    measures: Mapping[str, tuple[Floats, Floats]],
+    select: Selection,
+    blocks: RowBlocks,
+    *,
+    level: float = 0.95,
+) -> dict[str, CorrectedLoss]:
+    """Return measures of the selected model from sums of the blocks; see `correct_losses`.
+
+    Parameters
+    ----------
+    criterion
+        (n, M) sums of the loss by which models are selected.
+    measures
+        Sums (n, M) of losses to correct, each with the sums (n,) of the shares of the rows.
+    select
+        Function from mean losses (B, M) to the selected models (B,).
+    blocks
+        The blocks and the bootstrap samples.
+    level
+        Level of the intervals.
+    """
+    counts = blocks.counts
+    sampled_weight = counts @ blocks.sums(np.ones(blocks.rows))[:, None]
+    selected = select((counts @ criterion) / sampled_weight)
     left = (counts == 0).astype(np.float64)
-    each = np.arange(draws)
+    each = np.arange(len(counts))
     corrected = {}
     for name, (losses, share) in measures.items():
-        own = (rows * share)[:, None]
-        total = (left @ block_sums(own))[:, 0]
+        total = (left @ share[:, None])[:, 0]
         used = total > 0
-        sums = left @ block_sums(np.where(own > 0, losses, 0.0) * own)
-        means = sums[each[used], selected[used]] / total[used]
+        means = (left @ losses)[each[used], selected[used]] / total[used]
         if not len(means):
             continue
         low, high = np.quantile(means, (0.5 - level / 2, 0.5 + level / 2))

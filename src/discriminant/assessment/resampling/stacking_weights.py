@@ -25,6 +25,7 @@ MAX_ROWS = 20_000  # rows from which the weights are estimated
 _PRIOR = 0.2  # rows that each model counts in advance: with one, few rows give equal weights
 _TOLERANCE = 1e-5
 _STEPS = 300
+_FEW_CLASSES = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,15 +37,24 @@ class HeldOutPool:
 
     @classmethod
     def of(
-        cls, true_logs: Floats, fold: FoldNumbers, weight: Floats | None = None, *, seed: int = 0
+        cls,
+        logs: Sequence[Floats],
+        codes: Codes,
+        fold: FoldNumbers,
+        weight: Floats | None = None,
+        *,
+        seed: int = 0,
     ) -> HeldOutPool:
-        """Estimate the weights from the (N, M) log posteriors of the true classes."""
+        """Estimate the weights from the (N, K) held-out log posteriors of M models.
+
+        If there are more than `MAX_ROWS` rows, the weights are estimated from a sample.
+        """
         F = int(fold.max()) + 1
-        if len(true_logs) > MAX_ROWS:
-            generator = np.random.default_rng(seed)
-            rows = generator.choice(len(true_logs), MAX_ROWS, replace=False)
-            true_logs, fold = true_logs[rows], fold[rows]
+        if len(codes) > MAX_ROWS:
+            rows = np.random.default_rng(seed).choice(len(codes), MAX_ROWS, replace=False)
+            logs, codes, fold = [log[rows] for log in logs], codes[rows], fold[rows]
             weight = None if weight is None else weight[rows]
+        true_logs = np.column_stack([true_class_log(log, codes) for log in logs])
         whole = weights_above(true_logs, weight)
         by_fold = np.tile(whole, (F, 1))
         for f in range(F):
@@ -81,7 +91,15 @@ def weights_above(
     return final
 
 
-def true_class_logs(logs: Sequence[Floats], codes: Codes) -> Floats:
-    """Return the (N, M) log posteriors of the true classes by M models."""
-    rows = np.arange(len(codes))
-    return np.column_stack([log[rows, codes] for log in logs])
+def true_class_log(log_posterior: Floats, codes: Codes) -> Floats:
+    """Return the (n,) log posteriors of the true classes.
+
+    >>> true_class_log(np.log([[0.5, 0.5], [0.2, 0.8]]), np.array([1, 0])).round(2).tolist()
+    [-0.69, -1.61]
+    """
+    if log_posterior.shape[1] > _FEW_CLASSES:
+        return np.asarray(log_posterior[np.arange(len(codes)), codes])
+    own = log_posterior[:, 0].copy()
+    for k in range(1, log_posterior.shape[1]):  # faster than indices if there are few classes
+        np.copyto(own, log_posterior[:, k], where=codes == k)
+    return np.asarray(own)

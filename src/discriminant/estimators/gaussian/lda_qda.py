@@ -21,26 +21,12 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, Literal, Self, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
-from discriminant.assessment.inference.proc_discrim_summary import (
-    DiscriminantSummary,
-    summarise_gaussian,
-)
-from discriminant.assessment.resampling.cross_validate import leave_one_out
-from discriminant.assessment.resampling.leave_one_out import (
-    LeftOutQuadraticRules,
-    LeftOutRules,
-    gaussian_left_out_scores,
-    left_out_rules,
-    student_left_out_scores,
-)
-from discriminant.assessment.resampling.rda_grid import Candidates, Grid, grid_on_folds
 from discriminant.engines.partitioned_table import AnyTable
 from discriminant.errors import (
     DiscriminantWarning,
@@ -106,6 +92,14 @@ from discriminant.posterior import posterior
 from discriminant.table.blocks import Codes, Features, Floats, Labels, numbered_names
 from discriminant.table.labels import encode_known_labels
 from discriminant.table.memory import Table, as_table
+
+if TYPE_CHECKING:  # the assessment is imported when it is used: a fit does not need it
+    from discriminant.assessment.inference.proc_discrim_summary import DiscriminantSummary
+    from discriminant.assessment.resampling.leave_one_out import (
+        LeftOutQuadraticRules,
+        LeftOutRules,
+    )
+    from discriminant.assessment.resampling.rda_grid import Grid
 
 
 class ProjectionMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, IgnoresUnderflow):
@@ -303,6 +297,11 @@ class GaussianClassifier(MomentClassifier):
 
         The scores have a closed form, except Student-t scores with several covariances.
         """
+        from discriminant.assessment.resampling.leave_one_out import (
+            gaussian_left_out_scores,
+            student_left_out_scores,
+        )
+
         student = self.predictive == "student"
         left_out_scores = student_left_out_scores if student else gaussian_left_out_scores
         return left_out_scores(moments, table, family=self.family, prior=self.prior_from)
@@ -311,6 +310,8 @@ class GaussianClassifier(MomentClassifier):
         self, moments: Any, table: Table
     ) -> LeftOutRules | LeftOutQuadraticRules | None:
         """Return for each row the rule fitted without it; None if there is no closed form."""
+        from discriminant.assessment.resampling.leave_one_out import left_out_rules
+
         if self.predictive == "student":
             return None
         return left_out_rules(moments, table, family=self.family, prior=self.prior_from)
@@ -474,6 +475,8 @@ class GaussianClassifier(MomentClassifier):
         BayesError
             The error, its standard error (0 if exact), and the error of each class.
         """
+        from scipy.special import ndtri
+
         rule, own = self._density(), self.prior_
         new = own if prior is None else class_prior(self._present_moments, prior)
         student = isinstance(rule, StudentRule)
@@ -545,6 +548,9 @@ class GaussianClassifier(MomentClassifier):
         DiscriminantSummary
             `print` shows it in the layout of SAS's PROC DISCRIM; `frame` and `to_dict` convert it.
         """
+        from discriminant.assessment.inference.proc_discrim_summary import summarise_gaussian
+        from discriminant.assessment.resampling.cross_validate import leave_one_out
+
         moments, rule = self._present_moments, self._density()
         resubstitution = left_out = None
         if X is not None:
@@ -712,6 +718,8 @@ class LDA(DiscriminantProjection, LinearGaussianClassifier):
         if self.predictive == "student":
             allowed = "'plug-in' with shrinkage='cv', which minimises the loss of plug-in densities"
             raise OptionError.of("predictive", "student", allowed)
+        from discriminant.assessment.resampling.rda_grid import Candidates, grid_on_folds
+
         family = check_family(GaussianFamily(1.0, 0.0, self.target, self.denominator))
         self.__dict__.pop("_allowed", None)
         table = self._open_table(X, y, sample_weight)

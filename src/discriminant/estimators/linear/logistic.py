@@ -51,8 +51,10 @@ from discriminant.assessment.resampling.penalty_search import (
     logistic_penalty_path,
 )
 from discriminant.engines.dispatch import fold, read_moments
-from discriminant.engines.local import one_blas_thread
+from discriminant.engines.local import available_threads, one_blas_thread
 from discriminant.engines.partitioned_table import AnyTable, PartitionedTable, table_in_memory
+from discriminant.engines.summation import ordered_map
+from discriminant.engines.threads import thread_pool
 from discriminant.errors import (
     InferenceError,
     NoPenaltyWarning,
@@ -101,6 +103,7 @@ from discriminant.models.linear.logistic import (
 from discriminant.models.linear.optimise import GRADIENT, PenalisedLoss
 from discriminant.models.linear.preconditioning import Coordinates
 from discriminant.models.linear.separation import Separation, detect_separation
+from discriminant.models.linear.truncated_newton import Each
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
@@ -114,6 +117,7 @@ from discriminant.table.memory import Table, as_table
 
 _MAX_PRODUCTS = 1500  # features of sparse rows beyond which their products are not formed
 _LONG_TABLE = 5_000_000  # numbers in a table that is not read again only to confirm convergence
+_MIN_PRODUCTS_OF_THREADS = 10_000_000  # in a product of rows and scores, for threads to be faster
 START_SHARE = 1 / 16  # share of the rows to which a starting point is fitted
 _MIN_SAMPLE = 2048  # rows of a sample, if there are as many
 _SAMPLE = 1 << 21  # numbers in the sample of rows for the initial curvature
@@ -196,7 +200,8 @@ class Logistic(BinaryGoodnessOfFit, WeightedIterativeClassifier, LinearClassifie
         Whether the gradient for standardised columns is at most 1e-8, the Newton decrement is at
         most 1e-10, and no classes are separated.
     n_passes_, n_iter_ : int
-        Number of passes over the rows during the iteration.
+        Number of passes over the rows during the iteration. Products of the curvature with a
+        vector, which many classes with a ridge need, are not counted.
     loss_path_ : array of shape (passes,)
         Penalised mean loss at each pass.
     link_ : str
@@ -692,7 +697,16 @@ def _fit_tall(table: AnyTable, options: LogisticOptions) -> TableFit:
     moments = read_moments(table, detail="pooled")
     has_test = not (options.ridge or options.jeffreys)
     test = partial(_test_separation, read, moments, options.intercept) if has_test else None
-    fit = fit_logistic(read, moments, _sample_for(table, options), options, test=test)
+    rows = None if isinstance(table, PartitionedTable) else table.block(0, len(table))
+    fit = fit_logistic(
+        read,
+        moments,
+        _sample_for(table, options),
+        options,
+        test=test,
+        rows=rows,
+        each=_on_threads(len(table) * table.width * len(moments.labels)),
+    )
     rule = fit.rule(table.schema.labels)
     if options.ridge:
         return TableFit(fit, rule)
@@ -704,6 +718,14 @@ def _fit_tall(table: AnyTable, options: LogisticOptions) -> TableFit:
         separation = test(fit.coordinates, fit.anchor, fit.descent.theta)
     state = None if separation else inference_state(fit, read, moments, options.link)
     return TableFit(fit, rule, separation, state)
+
+
+def _on_threads(products: int) -> Each:
+    """Return a function that maps parts of the rows on all cores, or `map` for few products."""
+    threads = 1 if products < _MIN_PRODUCTS_OF_THREADS else available_threads()
+    if threads == 1:
+        return map
+    return lambda work, parts: ordered_map(thread_pool(threads), work, parts, 2 * threads)
 
 
 def _fit_wide(table: Table, options: LogisticOptions) -> TableFit:

@@ -100,8 +100,11 @@ def class_degrees(moments: ClassMoments, denominator: Denominator) -> Floats:
 
 def pooled_degrees(moments: ClassMoments, denominator: Denominator) -> float:
     """Return the denominator of the pooled covariance; raise an error if it is (nearly) zero."""
-    total = float(class_degrees(moments, denominator)[moments.weight > 0].sum())
-    weight = float(moments.weight.sum())
+    degrees, weight = class_degrees(moments, denominator), float(moments.weight.sum())
+    positive = moments.weight > 0
+    if np.count_nonzero(positive) < len(positive):
+        degrees = degrees[positive]
+    total = weight if degrees is moments.weight else float(degrees.sum())
     if total <= 64 * _EPS * weight:
         raise WeightError.denominator_not_positive(weight, int((moments.weight > 0).sum()))
     return total
@@ -132,7 +135,7 @@ def shrink(covariance: Floats, amount: float | Floats, target: Target, unit: Flo
 
     `covariance` is (d, d) or (K, d, d). If `covariance` is (K, d, d), `amount` may be (K,).
     """
-    if not np.any(amount):
+    if not np.count_nonzero(amount):
         return covariance
     diagonal = np.diagonal(covariance, axis1=-2, axis2=-1)
     amounts = np.asarray(amount)[..., None]
@@ -408,8 +411,9 @@ def factorise(covariance: Floats) -> tuple[Metric | None, RankDeficiency | None]
         return None, _deficiency(standard, sd)
     # The triangular inverse of LAPACK is faster on a busy machine than solving for the identity.
     whiten = lapack.dtrtri(lower, lower=True)[0].T / sd[:, None]
-    logdet = 2 * float(np.log(np.diagonal(lower)).sum() + np.log(sd).sum())
-    metric = Metric(np.ones(d), whiten, np.ones(d), 0.0, logdet)
+    logdet = 2 * float(np.log(lower.diagonal() * sd).sum())
+    ones = np.ones(d)
+    metric = Metric(ones, whiten, ones, 0.0, logdet)
     doubtful = reciprocal < _ACCURATE
     return metric, _deficiency(standard, sd) if doubtful else None
 
@@ -420,7 +424,7 @@ def standard_cholesky(covariance: Floats) -> tuple[Floats, Floats, Floats, float
     The Cholesky factor and the condition number are computed for the correlation matrix. The
     reciprocal condition number is 0 if the correlation matrix is not positive definite.
     """
-    sd = np.sqrt(np.diagonal(covariance))
+    sd = np.sqrt(covariance.diagonal())
     standard = covariance / sd[:, None] / sd
     lower, failed = lapack.dpotrf(standard, lower=True)
     if failed:
@@ -465,7 +469,7 @@ def embed_columns(metric: Metric, columns: npt.NDArray[np.bool_]) -> Metric:
 
     Columns where `columns` is False do not affect distances.
     """
-    if columns.all():
+    if np.count_nonzero(columns) == len(columns):
         return metric
     basis = np.zeros((len(columns), metric.basis.shape[1]))
     basis[columns] = metric.basis
@@ -555,12 +559,12 @@ def shared_metric(moments: ClassMoments, covariance: Floats, *, degrees: float =
     `degrees` is the largest rank that the covariance can have with so few rows.
     """
     covariance, varying, n_estimated = _floored_covariance(moments, covariance)
-    if not varying.any():
+    if not np.count_nonzero(varying):
         return diagonal_metric(np.zeros(len(varying)))
     name = "The pooled covariance"
     metric, deficiency = factorise(covariance)
     floor = np.zeros(0) if deficiency is None else _null_floor(moments, deficiency, varying)
-    dependent = deficiency is not None and metric is None and not floor.any()
+    dependent = deficiency is not None and metric is None and not np.count_nonzero(floor)
     if not dependent and (degrees < n_estimated or (metric is None and (floor > 0).sum() > 1)):
         weight = float(moments.weight.sum())
         rank = _rank(deficiency, degrees + len(covariance) - n_estimated)
@@ -570,7 +574,8 @@ def shared_metric(moments: ClassMoments, covariance: Floats, *, degrees: float =
         metric = subspace_metric(covariance, deficiency, floor) if metric is None else metric
         n_estimated = min(n_estimated, deficiency.rank)
     assert metric is not None
-    _warn_few_rows(name, int(moments.rows.sum()), degrees, n_estimated)
+    if degrees < _PER_FEATURE * n_estimated:
+        _warn_few_rows(name, int(moments.rows.sum()), degrees, n_estimated)
     return embed_columns(metric, varying)
 
 
@@ -599,7 +604,8 @@ def class_metrics_of(
             metrics.append(class_metric(moments, covariances[k], k, degrees=degrees[k]))
             continue
         metrics.append(Metric(ones, inverse[k], ones, 0.0, 2 * float(logdet[k])))
-        if degrees[k] < moments.rows[k]:  # otherwise rows of other classes would contribute
+        few = degrees[k] < _PER_FEATURE * d
+        if few and degrees[k] < moments.rows[k]:  # otherwise rows of other classes would contribute
             _warn_few_rows(_class_name(moments, k), int(moments.rows[k]), degrees[k], d)
     return tuple(metrics)
 
@@ -626,7 +632,7 @@ def _invert_factors(
     # bound is at most d^2 times the sum of squares of L^-1, since correlations are at most one.
     flat = inverse.reshape(len(inverse), -1)
     doubtful = regular & ~(standard.shape[1] ** 2 * np.vecdot(flat, flat) <= 0.5 / _ACCURATE)
-    if doubtful.any():
+    if np.count_nonzero(doubtful):
         size = np.abs(inverse[doubtful])
         norm = np.abs(standard[doubtful]).sum(axis=1).max(axis=1)
         bound = norm * size.sum(axis=1).max(axis=1) * size.sum(axis=2).max(axis=1)
@@ -710,7 +716,7 @@ def floor_variances(moments: ClassMoments, variance: Floats, code: int | None = 
     between classes.
     """
     tiny = variance <= rounding_variance(moments.mean if code is None else moments.mean[code][None])
-    if not tiny.any():
+    if not np.count_nonzero(tiny):
         return variance
     pooled = moments.pooled if moments.pooled.ndim == 1 else np.diagonal(moments.pooled)
     offsets = moments.mean - moments.centre
@@ -750,7 +756,7 @@ def _floored_covariance(
     `floor_variances` replaces the variances of columns that do not vary. The count is the number of
     variances that it leaves unchanged: those that are estimated from the rows.
     """
-    diagonal = np.diagonal(covariance)
+    diagonal = covariance.diagonal()
     variance = floor_variances(moments, diagonal, code)
     if variance is diagonal:
         return covariance, np.ones(len(diagonal), dtype=bool), len(diagonal)

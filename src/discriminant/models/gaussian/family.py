@@ -111,8 +111,7 @@ def class_prior(
 ) -> Floats:
     """Return the validated prior (K,), which is the class shares if `prior` is None."""
     if prior is None:
-        for k in np.flatnonzero(moments.weight <= 0):
-            raise WeightError.zero_class(moments.labels[k])
+        _check_positive_weights(moments)
         return np.asarray(moments.weight / moments.weight.sum())
     return validate_prior(prior, moments.labels)
 
@@ -178,10 +177,15 @@ def check_classes(
     """
     if len(moments.labels) < 2:
         raise LabelError.one_class(moments.labels[0] if len(moments.labels) else "none")
-    for k in np.flatnonzero(moments.weight <= 0):
-        raise WeightError.zero_class(moments.labels[k])
+    _check_positive_weights(moments)
     if moments.rows.sum() <= len(moments.labels):
         raise TooFewRowsError.of_table(int(moments.rows.sum()), len(moments.labels), estimate)
+
+
+def _check_positive_weights(moments: ClassMoments | ClassRows) -> None:
+    empty = moments.weight <= 0
+    if np.count_nonzero(empty):
+        raise WeightError.zero_class(moments.labels[np.argmax(empty)])
 
 
 def check_class_weights(

@@ -57,6 +57,12 @@ from discriminant.models.linear.preconditioning import (
     white_coordinates,
 )
 from discriminant.models.linear.separation import Separation
+from discriminant.models.linear.truncated_newton import (
+    MAX_NUMBERS,
+    Each,
+    SinglePrecisionLoss,
+    truncated_newton,
+)
 from discriminant.models.rules import LinearRule
 from discriminant.moments.anchor import Anchor
 from discriminant.moments.class_moments import ClassMoments
@@ -68,7 +74,7 @@ from discriminant.moments.softmax_loss import (
     LinkName,
     SoftmaxLoss,
 )
-from discriminant.table.blocks import Block, Floats, dense
+from discriminant.table.blocks import Block, Floats, dense, is_sparse
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,6 +179,8 @@ def fit_logistic(
     options: LogisticOptions,
     *,
     test: SeparationTest | None = None,
+    rows: Block | None = None,
+    each: Each = map,
 ) -> LogisticFit:
     """Fit logistic regression by passes over the rows.
 
@@ -189,6 +197,10 @@ def fit_logistic(
         Link, penalty, solver and limits.
     test
         Test of separation, for fits without a penalty.
+    rows
+        All rows, if they are in memory.
+    each
+        Function such as `map`, which applies a function to parts of these rows.
     """
     moments = moments.at(reading_anchor(moments, intercept=options.intercept))
     K = len(moments.labels)
@@ -225,7 +237,20 @@ def fit_logistic(
     watch = _SeparationWatch(
         options, None if test is None else lambda theta: test(coordinates, anchor, theta)
     )
-    descent = _descend(objective, start, white, options, watch, approximation)
+    if rows is not None and _suits_truncated_newton(rows, plain, start, options):
+        descent = truncated_newton(
+            plain,
+            start,
+            SinglePrecisionLoss(rows, plain, each),
+            max_passes=options.max_passes,
+            progress=options.progress,
+        )
+        if not descent.converged and descent.passes < options.max_passes:
+            left = _remaining_options(options, descent.passes)
+            second = _descend(objective, descent.theta, white, left, watch)
+            descent = replace(second, path=descent.path + second.path)
+    else:
+        descent = _descend(objective, start, white, options, watch, approximation)
     remaining = options.max_passes - descent.passes
     separated = proves_separation(descent.point, options) or bool(watch.result)
     failed = not descent.converged and not separated
@@ -242,6 +267,21 @@ def fit_logistic(
         or proves_overlap(descent.point, white, link=options.link)
     )
     return LogisticFit(objective, coordinates, moments.anchor, descent, overlap, watch.result)
+
+
+def _suits_truncated_newton(
+    rows: Block, objective: PenalisedLoss, start: Floats, options: LogisticOptions
+) -> bool:
+    """Return whether inexact Newton steps are faster than L-BFGS, and their memory is limited."""
+    numbers = len(rows) * (objective.coordinates.size + objective.loss.columns)
+    return (
+        options.ridge > 0
+        and options.solver == "auto"
+        and objective.loss.columns > 2
+        and start.size > SOME_COEFFICIENTS
+        and numbers <= MAX_NUMBERS
+        and not is_sparse(rows.features)
+    )
 
 
 class _SeparationWatch:

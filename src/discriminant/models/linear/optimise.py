@@ -264,13 +264,13 @@ def newton_descent(
         if reuse_curvature and is_expensive and trace.remaining > 1:
             target = _SMALL_GRADIENT * tolerance
             if _QUADRATIC * point.max_gradient**2 <= target:
-                next_point = _line_search(trace, point, step, want="curvature")
+                next_point = line_search(trace, point, step, want="curvature")
             else:
                 next_point = _descend_with_fixed_curvature(
                     trace, point, exact_curvature(point), stop, target=target
                 )
         else:
-            next_point = _line_search(trace, point, step, want="curvature")
+            next_point = line_search(trace, point, step, want="curvature")
         if next_point is None:
             return trace.result(point, decrement)
         point = next_point
@@ -299,7 +299,7 @@ def _descend_with_fixed_curvature(
     while trace.remaining > 1:
         step = _two_loops(point.gradient, pairs, curvature)
         want: Want = "curvature" if is_last else "gradient"
-        next_point = _line_search(trace, point, step, want=want, reserved=1)
+        next_point = line_search(trace, point, step, want=want, reserved=1)
         if next_point is None:
             break
         reduction = next_point.max_gradient / point.max_gradient
@@ -401,7 +401,7 @@ def lbfgs(
         if step_factor is not None:
             step *= step_factor(step)
         passes = len(trace.path)
-        next_point = _line_search(trace, point, step, want="gradient")
+        next_point = line_search(trace, point, step, want="gradient")
         if next_point is None and not pairs:
             return trace.result(point, decrement)
         if next_point is None:  # the curvature is wrong: restart from a sketch
@@ -433,7 +433,7 @@ def gradient_descent(
         decrement = -0.5 * float((point.gradient * step).sum())
         if (point.max_gradient <= GRADIENT and decrement <= DECREMENT) or trace.exhausted:
             return trace.result(point, decrement)
-        next_point = _line_search(trace, point, step, want="gradient")
+        next_point = line_search(trace, point, step, want="gradient")
         if next_point is None:
             return trace.result(point, decrement)
         point = next_point
@@ -470,7 +470,7 @@ def _two_loops(
     return -direction
 
 
-def _line_search(
+def line_search(
     trace: Trace, point: Point, step: Floats, *, want: Want, reserved: int = 0
 ) -> Point | None:
     """Return the first point, among shorter and shorter steps, that decreases the value enough.

@@ -28,6 +28,7 @@ wide         fewer rows than features, or nearly so: some sections are left out
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +39,7 @@ from discriminant.assessment.inference.coefficient_summary import Inference
 from discriminant.assessment.inference.manova import check_products, standardise
 from discriminant.assessment.resampling.held_out_folds import HeldOutPredictions
 from discriminant.assessment.selection.stepwise import Stepwise
+from discriminant.engines.local import one_blas_thread, threads_for
 from discriminant.errors import DiscriminantError, InferenceError
 from discriminant.models.gaussian.covariance import factorise, rounding_variance
 from discriminant.moments.class_moments import ClassMoments
@@ -217,7 +219,7 @@ _INFLATION = 10.0  # value of 1 / (1 - R^2) from which a feature is reported as 
 _MASKED_RECALL = 0.02  # recall below which a class is reported as masked
 _OUTLIER_LEVEL = 1e-3  # probability that some row of Gaussian classes is reported as an outlier
 _LIKELY = 0.01  # posterior of the labelled class below which a row may be mislabelled
-_BLOCK = 1 << 16  # rows read at a time
+_BLOCK = 1 << 14  # rows read at a time
 _DETAILS = 4  # largest number of warnings of one kind that are quoted in full
 _KINDS = {
     "MaskedClassWarning": "masked",
@@ -282,12 +284,14 @@ def findings_of(
     warnings: Iterable[Any] = (),
     among: str = "",
     lines: Lines | None = None,
+    far: Places | None = None,
 ) -> list[FindingFacts]:
     """Return the findings about the rows, the held-out predictions and the warnings.
 
     Without moments, checks that need them are skipped, which is reported as a finding. If row
     numbers do not refer to all rows, `among` describes the rows to which they refer. `lines` is a
-    function from row numbers to the lines of the file on which the rows start.
+    function from row numbers to the lines of the file on which the rows start. `far` is the result
+    of `far_rows`, if it is known.
     """
 
     def describe(rows: Sequence[int]) -> str:
@@ -302,7 +306,8 @@ def findings_of(
     if moments is None:
         findings += _wide(table)
     else:
-        findings += _collinear(moments) + _outliers(table, moments, describe)
+        far = far_rows(table, moments) if far is None else far
+        findings += _collinear(moments) + _outliers(far, len(table), describe)
     if held is not None:
         findings += _masked(held) + _mislabelled(held, describe)
     return list({finding["text"]: finding for finding in findings}.values())
@@ -390,17 +395,16 @@ def _collinear(moments: ClassMoments) -> list[FindingFacts]:
     return [FindingFacts(kind="collinear", text=text)]
 
 
-def _outliers(table: Table, moments: ClassMoments, describe: DescribeRows) -> list[FindingFacts]:
-    order = far = far_rows(table, moments)
+def _outliers(far: Places, rows_in_all: int, describe: DescribeRows) -> list[FindingFacts]:
     if not len(far):
         return []
-    rows = ", ".join(f"{i:,}" for i in order[:5].tolist()) + (", …" if len(far) > 5 else "")
+    rows = ", ".join(f"{i:,}" for i in far[:5].tolist()) + (", …" if len(far) > 5 else "")
     rows = f"row {rows}" if len(far) == 1 else f"rows {rows}"
     text = (
-        f"{count_with_noun(len(far), 'row')} ({percent(len(far) / len(table))}) "
+        f"{count_with_noun(len(far), 'row')} ({percent(len(far) / rows_in_all)}) "
         f"{'is' if len(far) == 1 else 'are'} farther from the mean of "
         f"{'its' if len(far) == 1 else 'their'} own class than a Gaussian class would allow: "
-        f"{rows} ({describe(order[:5].tolist())}). Typical causes are typing errors, mixed units "
+        f"{rows} ({describe(far[:5].tolist())}). Typical causes are typing errors, mixed units "
         "and heavy tails."
     )
     return [FindingFacts(kind="outliers", text=text)]
@@ -425,11 +429,19 @@ def _class_distances(table: Table, moments: ClassMoments) -> tuple[Floats, int]:
     metric = factorise(covariance[np.ix_(varying, varying)])[0] if len(varying) else None
     if metric is None:
         return undefined
-    distances = []
-    for block in table.blocks(_BLOCK):
-        offsets = moments.anchor.offsets(block.features) - moments.mean[block.codes]
-        distances.append(metric.squared_distances(offsets[:, varying]))
-    return np.concatenate(distances), len(varying)
+
+    def distances(lo: int) -> Floats:
+        block = table.block(lo, min(lo + _BLOCK, len(table)))
+        offsets = moments.anchor.offsets(block.features)
+        offsets -= moments.mean[block.codes]
+        if len(varying) < offsets.shape[1]:
+            offsets = offsets[:, varying]
+        squared: Floats = metric.squared_distances(offsets)
+        return squared
+
+    starts = range(0, len(table), _BLOCK)
+    with one_blas_thread(), ThreadPoolExecutor(threads_for(len(table) * table.width)) as pool:
+        return np.concatenate(list(pool.map(distances, starts))), len(varying)
 
 
 def _masked(held: HeldOutPredictions) -> list[FindingFacts]:

@@ -37,6 +37,7 @@ def rows_section(
     *,
     lines: Lines | None = None,
     numbering: str = "",
+    far: Places | None = None,
 ) -> RowsFacts:
     """Return the rows to look at.
 
@@ -48,6 +49,8 @@ def rows_section(
         Function from row numbers to lines of the file.
     numbering
         What row numbers refer to, if not to the rows of the file.
+    far
+        Result of `far_rows`, if it is known.
     """
     named = "Rows are numbered from 0" + (f" among the rows {numbering}." if numbering else ".")
     confidence = decided_probability(held)
@@ -82,7 +85,8 @@ def rows_section(
             "Farther from the mean of their class than a Gaussian class would allow: typing "
             "errors, mixed units or heavy tails."
         )
-        lists.append(_Listed("odd", "Odd", text, far_rows(table, moments)))
+        odd = far_rows(table, moments) if far is None else far
+        lists.append(_Listed("odd", "Odd", text, odd))
     lists = [one for one in lists if len(one.rows)]
     numbers = sorted({int(row) for one in lists for row in one.rows[:_MOST]})
     described = _describe(table, held, moments, confidence, numbers)

@@ -187,11 +187,11 @@ def _time_column(column: InputColumn, table: PreparedTable) -> CheckFacts | None
     if column.is_text:
         return None
     known = column.known
-    if len(known) < _MIN_ROWS:
+    named = _TIME_NAME.search(column.name.casefold()) is not None
+    if len(known) < _MIN_ROWS or not (named or column.kind == "date"):
         return None
     distinct = len(np.unique(known))
     ordered = bool((np.diff(known.astype(np.float64)) >= 0).all())
-    named = _TIME_NAME.search(column.name.casefold()) is not None
     is_year = (
         named and column.is_whole and distinct > 1 and known.min() >= 1800 and known.max() <= 2100
     )
@@ -382,6 +382,9 @@ def duplicate_rows(table: PreparedTable) -> list[CheckFacts]:
     if len(table) < 2 or not table.features:
         return []
     key = _row_keys(table)
+    ordered = np.sort(key)  # much faster than argsort, and enough if all rows are different
+    if (ordered[1:] != ordered[:-1]).all():
+        return []
     order = np.argsort(key, kind="stable")
     ordered = key[order]
     start = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
@@ -584,9 +587,11 @@ def _follows_order(column: InputColumn, strata: list[npt.NDArray[np.intp]]) -> b
     """Whether a column numbers the rows or the time, or rows are sorted by it within strata."""
     if column.kind == "date" or _TIME_NAME.search(column.name.casefold()):
         return True
-    whole = [column.values, *(column.values[rows] for rows in strata)]
-    sorted_in = [_is_sorted(values[~np.isnan(values)]) for values in whole]
-    return sorted_in[0] or all(sorted_in[1:])
+
+    def is_sorted(values: npt.NDArray[Any]) -> bool:
+        return _is_sorted(values[~np.isnan(values)])
+
+    return all(is_sorted(column.values[rows]) for rows in strata) or is_sorted(column.values)
 
 
 def _is_sorted(values: npt.NDArray[Any]) -> bool:

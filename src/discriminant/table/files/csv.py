@@ -16,6 +16,7 @@ import csv
 import io
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
-from discriminant.errors import BadNumberError, FileError
+from discriminant.errors import BadNumberError, FileError, in_thread
 from discriminant.table.column_cells import ColumnCells, Frame, cells_from_arrow_column
 from discriminant.table.files.csv_dialect import (
     FALSE,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from discriminant.table.encoding import Encoding
 
 _BLOCK = 1 << 20  # bytes parsed at a time
+_MANY_CELLS = 1 << 20  # cells from which columns are converted by several threads
 _WORDS = {"boolean": "truth value", "date": "date (YYYY-MM-DD)", "time": "time (YYYY-MM-DD hh:mm)"}
 
 
@@ -281,6 +283,8 @@ def read_csv(plan: CsvColumns) -> tuple[Frame, FileFormat]:
     format : FileFormat
         The format, with the text encoding as detected from the whole file.
     """
+    import pyarrow as pa
+
     try:
         table = _read(plan)
     except EncodingMismatch as mismatch:
@@ -289,7 +293,11 @@ def read_csv(plan: CsvColumns) -> tuple[Frame, FileFormat]:
     format, names = plan.format, plan.format.csv_dialect.names
     if not table.num_rows:
         raise FileError.no_rows(format.path, len(names))
-    rows, cells = table.num_rows, cells_from_csv(table, plan)
+    rows, tables = table.num_rows, [table]
+    del table  # so that the function can release every column once it is converted
+    cells = cells_from_csv(tables.pop(), plan)
+    if rows * len(cells) >= _MANY_CELLS:
+        pa.default_memory_pool().release_unused()  # to the system: the copies need as much
     frame = Frame(
         cells,
         rows,
@@ -348,12 +356,25 @@ def _type(kind: CsvKind, mostly_distinct: bool) -> Any:
 
 def cells_from_csv(table: Any, plan: CsvColumns) -> tuple[ColumnCells, ...]:
     """Convert an Arrow table to cells; release each column as soon as it is converted."""
+    import pyarrow as pa
+
     names, columns = table.column_names, list(table.columns)
+    threads = pa.cpu_count() if table.num_rows * len(names) >= _MANY_CELLS else 1
     del table
-    converted = []
-    for name in names:
+
+    def convert(name: str) -> ColumnCells:
         missing = ("",) if name == plan.target else plan.empty
-        cells = cells_from_arrow_column(name, columns.pop(0), missing=missing)
+        j = names.index(name)
+        column, columns[j] = columns[j], None
+        return cells_from_arrow_column(name, column, missing=missing)
+
+    converted = []
+    if threads == 1:
+        cells_of = list(map(convert, names))
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            cells_of = list(pool.map(in_thread(convert), names))
+    for name, cells in zip(names, cells_of, strict=True):
         if cells.kind == "text":
             if max(map(len, cells.levels), default=0) > MAX_FIELD:
                 raise_first_error(plan)

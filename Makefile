@@ -14,7 +14,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # Two test workers with a BLAS pool each would fight for the same cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: demo test loops quick check format words docs bench bench-full bench-base bench-models bench-service bench-xmc contest peers service-clients soak coverage structure fence changes clean
+.PHONY: demo test loops quick check format words docs bench bench-full bench-base bench-models bench-service bench-xmc contest peers service-clients fuzz-service soak coverage structure fence changes clean
 
 demo: .venv/.installed
 	@mkdir -p build/demo
@@ -104,6 +104,14 @@ soak: .venv/.installed-test
 		echo "round $$round of $(SOAK_ROUNDS): --hypothesis-seed=$$seed"; \
 		$(PYTEST) --hypothesis-seed=$$seed || exit 1; \
 	done
+
+# Damaged requests, files and bytes to the service and the studio; the seed repeats a failure:
+# make fuzz-service SECONDS=600 SEED=7
+SECONDS ?= 600
+SEED ?= $(shell date +%s)
+fuzz-service: .venv/.installed-test
+	@echo "--seed $(SEED)"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.unit.web.fuzz --seconds $(SECONDS) --seed $(SEED)
 
 # Share of the lines that the tests run, by room: make coverage TESTS=tests/laws is a part.
 TESTS ?= tests src

@@ -4,9 +4,10 @@
     python benchmarks/service.py --minutes 10        70% of the measured capacity for 10 minutes
     python benchmarks/service.py --overload          200 connections that send 1,000 rows each
 
-Both servers run in one process with uvicorn, uvloop and httptools, and answer the same rows of 20
-numbers with classes and probabilities of 3 classes. The CPU time is that of the server's process,
-user and system, from /proc; the rounds of both servers alternate, and the best round counts. The
+Our server and that of FastAPI run in one process with uvicorn, uvloop and httptools, and answer the
+same rows of 20 numbers with classes and probabilities of 3 classes; `mlflow models serve` answers
+with classes only. The CPU time is that of the server's processes, user and system, from /proc; the
+rounds of the servers alternate, and the best round counts. The
 load test sends requests at fixed times, compares every answer with the model's, and reports errors,
 response times and the growth of memory.
 """
@@ -28,13 +29,13 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import psutil
 import pyarrow as pa
 
 import discriminant as dd
 
 WIDTH = 20
 CONNECTIONS = 4
-TICK = os.sysconf("SC_CLK_TCK")
 
 
 def main():
@@ -54,6 +55,7 @@ def main():
             servers["FastAPI + scikit-learn"] = Server(
                 [options.peer, str(script), f"{folder}/rows.npz"], flag=False
             )
+            servers["mlflow models serve"] = mlflow_server(options.peer, Path(folder))
         try:
             for server in servers.values():
                 server.wait()
@@ -82,6 +84,15 @@ def write_model(folder):
     return model
 
 
+def mlflow_server(python, folder):
+    """MLflow's own scoring server of the same model of scikit-learn."""
+    script = Path(__file__).with_name("service_peer.py")
+    subprocess.run([python, str(script), f"{folder}/rows.npz", f"{folder}/mlflow"], check=True)
+    mlflow = str(Path(python).with_name("mlflow"))
+    command = [mlflow, "models", "serve", "--model-uri", f"{folder}/mlflow"]
+    return Server([*command, "--env-manager", "local"], path="/invocations")
+
+
 def some_rows(n, seed=1):
     X = np.random.default_rng(seed).normal(size=(n, WIDTH))
     return pd.DataFrame(X, columns=[f"x{j}" for j in range(WIDTH)])
@@ -90,21 +101,26 @@ def some_rows(n, seed=1):
 class Server:
     """A server in a process of its own."""
 
-    def __init__(self, command, *, flag=True):
+    def __init__(self, command, *, flag=True, path="/predict"):
+        self.path = path
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
         port = ["--port", str(self.port)] if flag else [str(self.port)]
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+        folders = (
+            f"{Path(command[0]).parent.absolute()}:{os.environ['PATH']}"  # for mlflow's uvicorn
+        )
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PATH": folders}
+        if command[0] != sys.executable:
+            environment.pop("PYTHONPATH", None)  # another environment
         self.process = subprocess.Popen(
-            [*command, *port], env=environment, stderr=subprocess.DEVNULL
+            [*command, *port], env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
 
     def wait(self):
         """Wait until the server predicts."""
-        body = json.dumps({"rows": some_rows(1).to_dict("records")}).encode()
         for _ in range(600):
             try:
-                if asyncio.run(send(self.port, request("/predict", body), 1))[0] == 200:
+                if asyncio.run(send(self.port, messages(self.path)["1 row, JSON"], 1))[0] == 200:
                     return
             except (OSError, asyncio.IncompleteReadError):
                 pass
@@ -113,8 +129,9 @@ class Server:
 
     def cpu(self):
         """Seconds of user and system time so far."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICK
+        own = psutil.Process(self.process.pid)
+        times = [each.cpu_times() for each in (own, *own.children(recursive=True))]
+        return sum(each.user + each.system for each in times)
 
     def memory(self):
         """Resident memory in MB."""
@@ -122,7 +139,9 @@ class Server:
         return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
     def stop(self):
-        self.process.send_signal(signal.SIGTERM)
+        own = psutil.Process(self.process.pid)
+        for each in (own, *own.children(recursive=True)):
+            each.send_signal(signal.SIGTERM)
         self.process.wait(timeout=60)
 
 
@@ -160,8 +179,14 @@ async def send_all(port, message, times):
     assert {status for status, _ in statuses} == {200}, statuses[0]
 
 
-def messages():
+def messages(path="/predict"):
     one, many = some_rows(1), some_rows(1000)
+    if path == "/invocations":
+        split = {
+            name: {"dataframe_split": rows.to_dict("split", index=False)}
+            for name, rows in (("1 row, JSON", one), ("1,000 rows, JSON", many))
+        }
+        return {name: request(path, json.dumps(body).encode()) for name, body in split.items()}
     sink = pa.BufferOutputStream()
     table = pa.Table.from_pandas(many)
     with pa.ipc.new_stream(sink, table.schema) as writer:
@@ -177,21 +202,21 @@ def messages():
 
 
 def compare(servers, options):
-    print(f"{'request':20}{'server':26}{'CPU, ms a request':>20}{'ratio':>8}")
-    for name, message in messages().items():
+    print(f"{'request':20}{'server':26}{'CPU, ms a request':>20}{'ours':>8}")
+    for name in messages():
         times = options.requests if name.startswith("1 row") else max(options.requests // 20, 40)
         best = {}
         for _ in range(options.rounds):
             for label, server in servers.items():
-                if "Arrow" in name and label != "discriminant":
+                message = messages(server.path).get(name)
+                if message is None or ("Arrow" in name and label != "discriminant"):
                     continue
                 before = server.cpu()
                 asyncio.run(send_all(server.port, message, times))
                 used = (server.cpu() - before) / (times // CONNECTIONS * CONNECTIONS) * 1e3
                 best[label] = min(best.get(label, used), used)
         for label, used in best.items():
-            peer = best.get("FastAPI + scikit-learn")
-            ratio = f"{used / peer:.2f}" if peer else ""
+            ratio = "" if label == "discriminant" else f"{best['discriminant'] / used:.2f}"
             print(f"{name:20}{label:26}{used:20.3f}{ratio:>8}")
 
 

@@ -1,6 +1,7 @@
 """The usual service of a scikit-learn model, with FastAPI: the peer of benchmarks/service.py.
 
     python benchmarks/service_peer.py rows.npz PORT
+    python benchmarks/service_peer.py rows.npz FOLDER    save the model for `mlflow models serve`
 
 Run in the environment of `make service-clients`, which has FastAPI.
 """
@@ -17,6 +18,14 @@ stored = np.load(sys.argv[1])
 X, y = stored["X"], stored["y"]
 names = [f"x{j}" for j in range(X.shape[1])]
 model = LinearDiscriminantAnalysis().fit(X, y)
+if not sys.argv[2].isdigit():
+    import mlflow
+    import pandas as pd
+
+    model.fit(pd.DataFrame(X, columns=names), y)
+    mlflow.sklearn.save_model(model, sys.argv[2], serialization_format="pickle")
+    raise SystemExit
+
 classes = model.classes_.tolist()
 app = FastAPI()
 Row = create_model("Row", **dict.fromkeys(names, (float, ...)))

@@ -3,8 +3,10 @@
     python benchmarks/studio.py [--rows 1000000] [--columns 30]
 
 Prints a line for each measurement. The large table is a Parquet file of normal classes; frames are
-measured with 5,000 rows, 50 columns and 10 classes. A frame is the script time, from a change to
-the end of drawing, while a prior moves. Memory is the proportional set size of the processes.
+measured with 5,000 and with 500 rows, 50 columns and 10 classes, while a dial moves. A frame is the
+script time from a change to the end of drawing; its CPU time, from the trace of the browser, counts
+where other work runs on the machine. The worker is timed from a change to all points left out.
+Memory is the proportional set size of the processes.
 """
 
 from __future__ import annotations
@@ -108,15 +110,59 @@ def measure_large(file: Path, browser: Any) -> None:
         show("memory of the browser", memory / 1e6, "MB")
 
 
-def measure_frames(file: Path, browser: Any) -> None:
-    """Script time of frames while a prior moves."""
+DIALS = {
+    "lda": ("prior-1", "shrinkage"),
+    "qda": ("prior-1", "shrinkage"),
+    "rda": ("pooling", "shrinkage"),
+}
+
+
+def measure_frames(file: Path, browser: Any, rows: int) -> None:
+    """Script time of frames while a dial moves, with the panel Decide open."""
     with open_studio(file, browser) as (page, _):
         page.wait_for_timeout(3000)
-        for tab in ("export", "decide"):
-            page.click(f"#tab-{tab}")
-            times = page.evaluate(_MOVE, ["prior-1", 60])
-            show(f"LDA frame, panel {tab}, median", median(times), "ms")
-            show(f"LDA frame, panel {tab}, shortest", min(times), "ms")
+        for model, dials in DIALS.items():
+            page.select_option("#model", model)
+            for dial in dials:
+                page.wait_for_timeout(1000)
+                times, cpu = traced_frames(page, dial)
+                what = f"{model.upper()}, {dial.partition('-')[0]}, {rows:,} points"
+                show(f"{what}: frame, median", median(times), "ms")
+                show(f"{what}: frame, CPU, median", median(cpu), "ms")
+        page.evaluate("performance.clearMeasures('studio-worker')")
+        for model, _ in DIALS.items():
+            page.select_option("#model", model)
+            for value in (0.2, 0.4, 0.6):
+                page.evaluate(_MOVE, ["shrinkage", 1])
+                page.evaluate(
+                    "(value) => { const dial = document.getElementById('shrinkage');"
+                    " dial.value = value; dial.dispatchEvent(new Event('input')); }",
+                    str(value),
+                )
+                page.wait_for_timeout(60)
+                page.locator("#error-about:not(:has-text('updating'))").wait_for()
+            entries = "performance.getEntriesByName('studio-worker').map((one) => one.duration)"
+            durations = page.evaluate(entries)
+            page.evaluate("performance.clearMeasures('studio-worker')")
+            if durations:
+                show(f"{model.upper()}, shrinkage: worker, median", median(durations), "ms")
+
+
+def traced_frames(page: Any, dial: str, frames: int = 60) -> tuple[list[float], list[float]]:
+    """Times of frames: as the page measures them, and CPU times from the trace of the browser."""
+    events: list[dict[str, Any]] = []
+    complete: list[bool] = []
+    session = page.context.new_cdp_session(page)
+    session.on("Tracing.dataCollected", lambda message: events.extend(message["value"]))
+    session.on("Tracing.tracingComplete", lambda _: complete.append(True))
+    categories = {"includedCategories": ["devtools.timeline"]}
+    session.send("Tracing.start", {"transferMode": "ReportEvents", "traceConfig": categories})
+    times = page.evaluate(_MOVE, [dial, frames])
+    session.send("Tracing.end")
+    while not complete:
+        page.wait_for_timeout(20)
+    cpu = sorted(one.get("tdur", 0) / 1000 for one in events if one["name"] == "FireAnimationFrame")
+    return times, cpu[-len(times) :]  # the others are those in which nothing is drawn
 
 
 def wait_for_counts(page: Any) -> None:
@@ -146,7 +192,9 @@ def main() -> None:
         small, large = Path(folder) / "small.parquet", Path(folder) / "large.parquet"
         write_table(small, 5000, 50, 10)
         write_table(large, options.rows, options.columns, 4)
-        measure_frames(small, browser)
+        measure_frames(small, browser, 5000)
+        write_table(small, 500, 50, 10)
+        measure_frames(small, browser, 500)
         measure_large(large, browser)
         browser.close()
 

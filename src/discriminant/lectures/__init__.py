@@ -17,8 +17,6 @@ from html import escape
 from importlib.resources import files
 from pathlib import Path
 
-from discriminant.report import html as report
-
 TITLES = {
     1: "One direction, many classes",
     2: "Assessing classifiers, Fisher step by step",
@@ -46,6 +44,8 @@ def page(lecture: int, *, guide: str | None = None) -> str:
     str
         A complete HTML document. Pages link to each other as `lecture_1.html` and so on.
     """
+    from discriminant.report import html as report
+
     style = report.asset("style.css") + asset("style.css")
     script = script_of(f"lecture_{lecture}")
     body = asset(f"lecture_{lecture}.html")
@@ -106,6 +106,8 @@ def script_of(module: str) -> str:
 def _collect(module: str, parts: dict[str, str]) -> None:
     if module in parts:
         return
+    from discriminant.report import html as report
+
     source = report.asset("moments.js") if module == "moments" else asset(f"{module}.js")
     for _, imported in _IMPORT.findall(source):
         _collect(imported, parts)

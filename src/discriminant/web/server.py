@@ -8,6 +8,7 @@ within `stop_seconds`, and returns.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ from types import FrameType
 from typing import Any
 
 from discriminant.errors import CommandError, LibraryMissingError
+from discriminant.web.request_log import JsonLog
 
 _BACKLOG = 2048
 _HEADER_SECONDS = 10.0  # time until the headers of a request must be complete
@@ -54,10 +56,23 @@ def check_libraries() -> None:
             raise LibraryMissingError.of(library, what="The server", extra="web")
 
 
-def create_server(app: Any, *, stop_seconds: float = 30.0) -> Any:
+class _LogHandler(logging.Handler):
+    """Handler that writes uvicorn's own warnings as lines of the JSON log."""
+
+    def __init__(self, log: JsonLog) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._log.write(record.levelname.lower(), "server", text=str(record.msg))
+
+
+def create_server(app: Any, log: JsonLog, *, stop_seconds: float = 30.0) -> Any:
     """Return a uvicorn server, whose `run(sockets=[...])` serves until SIGTERM or Ctrl-C."""
     import uvicorn
 
+    logger = logging.getLogger("uvicorn.error")
+    logger.handlers, logger.propagate = [_LogHandler(log)], False
     config = uvicorn.Config(
         app,
         http=_protocol(),
@@ -93,6 +108,23 @@ def create_server(app: Any, *, stop_seconds: float = 30.0) -> Any:
     return Server(config)
 
 
+class _OpenTransport:
+    """Transport that drops what is written after the client has closed the connection.
+
+    uvloop raises an error there, and an answer to a client that is gone is no error of the server.
+    """
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+
 def _protocol() -> type[asyncio.Protocol]:
     """Return uvicorn's HTTP protocol, with a limit on the time in which headers must arrive."""
     from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -121,6 +153,8 @@ def _protocol() -> type[asyncio.Protocol]:
 
         def on_message_begin(self) -> None:
             self._in_headers, self._header_bytes = True, 0
+            if not isinstance(self.transport, _OpenTransport):
+                self.transport: Any = _OpenTransport(self.transport)
             super().on_message_begin()
 
         def on_headers_complete(self) -> None:

@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -141,6 +142,33 @@ def test_two_hundred_slow_connections_do_not_stop_the_service(process):
     assert {client.recv(100) for client in clients} == {b""}
     for client in clients:
         client.close()
+
+
+def test_answers_to_clients_that_are_gone_are_no_internal_errors(guarded):
+    body = json.dumps(RECORDS).encode()
+    head = (
+        "POST /models/mixed/predict HTTP/1.1\r\nHost: localhost\r\n"
+        f"Authorization: Bearer {TOKEN}\r\n"
+        f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    for _ in range(40):
+        client = socket.create_connection(("127.0.0.1", port_of(guarded.url)), timeout=20)
+        reset = struct.pack("ii", 1, 0)
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, reset)
+        client.sendall(3 * (head.encode() + body))
+        client.close()
+    assert predict(guarded).status_code == 200
+    assert "internal_error" not in guarded.log_file.read_text()
+
+
+def test_warnings_of_the_http_library_are_lines_of_the_log(guarded):
+    with socket.create_connection(("127.0.0.1", port_of(guarded.url)), timeout=20) as client:
+        client.sendall(b"\x00\x01\r\n\r\n")
+        client.recv(100)
+    assert predict(guarded).status_code == 200
+    lines = guarded.log_file.read_text().splitlines()
+    assert all(line.startswith("{") for line in lines)
+    assert "server" in {json.loads(line)["event"] for line in lines}
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import AsyncMock
@@ -21,6 +22,7 @@ from starlette.testclient import TestClient
 
 import discriminant as dd
 from discriminant.errors import InputError
+from discriminant.report import svg
 from discriminant.table.files.example_tables import EXAMPLES
 from discriminant.web.request_log import JsonLog
 from discriminant.web.security import Access
@@ -153,6 +155,21 @@ def test_page_has_no_inline_script_and_loads_nothing_from_elsewhere():
         assert "innerHTML" not in text
     page = (ASSETS / "index.html").read_text()
     assert re.findall(r"<script(?![^>]*\bsrc=)|\son\w+=|\sstyle=", page) == []
+
+
+def test_colours_and_shapes_of_classes_are_those_of_the_report():
+    """One class has one colour and one marker in both, so that figures can be compared."""
+
+    def colours(file):
+        return re.findall(r"--k(\d+): (#\w+)", file.read_text())
+
+    report = files("discriminant.report").joinpath("assets", "style.css")
+    own = colours(ASSETS / "studio.css")
+    assert own == colours(report)[: len(own)]
+    assert len(set(own)) == 2 * svg.COLOURS  # light and dark
+    script = (ASSETS / "elements.js").read_text()
+    assert tuple(re.findall(r'"(M[^"]+Z)"', script)) == svg.SHAPES
+    assert f"COLOURS = {svg.COLOURS};" in script
 
 
 @pytest.mark.parametrize("token", [None, "Bearer wrong", f"Basic {TOKEN}", f"Bearer {TOKEN}x"])
@@ -310,6 +327,14 @@ def test_invalid_choices_are_refused_with_the_reason(page, iris, body, reason):
         ("evaluate", {"edits": {"shifts": {"0": 1}}}),
         ("evaluate", {"label": []}),
         ("export", {"to": {}}),
+        (
+            "export",
+            {
+                "model": {"model": "ridge", "degree": 2},
+                "edits": {"shifts": [[2, [1e308, 0, 0, 0]]]},
+                "to": "javascript",
+            },
+        ),
         ("slices", {"column": []}),
         (
             "evaluate",
@@ -489,6 +514,34 @@ def test_plan_of_columns_is_followed(page):
     response = page.client.get(f"/api/tables/{number}/checks", headers=BEARER)
     findings = response.json()["findings"]
     assert any({"size", "length"} <= set(json.dumps(each).split('"')) for each in findings)
+
+
+def test_missing_cells_are_treated_as_chosen_in_checks_and_drift(page):
+    frame, labels = table(200)
+    frame.loc[3, "size"] = np.nan
+    source = page.upload(frame.assign(kind=labels))
+    number = page.open(source, "kind", missing="drop")["id"]
+    found = page.client.get(f"/api/tables/{number}/checks", headers=BEARER).json()["findings"]
+    text = next(each["text"] for each in found if each["kind"] == "incomplete")
+    assert text == "size. These rows are left out."
+    later = page.upload(frame.assign(weight=frame["weight"] + 5), "later.csv")
+    answer = page.ask(number, "drift", source=later).json()
+    assert answer["rows"] == [199, 199]
+    assert answer["features"][0]["feature"] == "weight"
+
+
+def test_damaged_parquet_file_is_refused_with_the_reason(page):
+    """A footer that is whole, and pages that are not."""
+    file = io.BytesIO()
+    table(400)[0].to_parquet(file)
+    content = bytearray(file.getvalue())
+    content[4:400] = bytes(396)
+    response = page.client.post(
+        "/api/upload?name=a.parquet", content=bytes(content), headers=BEARER
+    )
+    source = {"upload": response.json()["upload"]}
+    answer = page.post("/api/preview", {"source": source}, status=400).json()
+    assert "damaged" in answer["error"]
 
 
 def test_target_is_guessed():

@@ -165,21 +165,59 @@ def test_squares_and_products_give_the_left_out_predictions_of_python(open_page)
     check_clean(opened)
 
 
-def test_worker_gives_the_left_out_predictions_of_python(open_page):
-    """QDA with shrinkage has no closed form: 569 fits take longer than a frame."""
+NO_CLOSED_FORM = {
+    "lda": dd.LDA(shrinkage=0.1),
+    "qda": dd.QDA(shrinkage=0.1),
+    "rda": dd.RDA(pooling=0.5, shrinkage=0.1),
+    "student": dd.LDA(shrinkage=0.1, predictive="student"),
+}
+
+
+def left_out(model, X, y):
+    """Counts of Python's decisions, each row predicted by the model fitted to all others."""
+    return dd.assess(y, dd.leave_one_out(model, X, y).predicted).weight.astype(int).ravel().tolist()
+
+
+@pytest.mark.parametrize("name", NO_CLOSED_FORM)
+def test_models_without_a_closed_form_give_the_left_out_predictions_of_python(open_page, name):
     opened = open_page()
     page = opened.page
     page.click("[data-example=breast_cancer]")
     page.locator("#workbench").wait_for()
-    page.select_option("#model", "qda")
+    page.select_option("#model", name)
     slide(page, "shrinkage", 0.1)
-    page.locator("#error-about", has_text="updating").wait_for()
+    settle(page)
     page.locator("#error-about:not(:has-text('updating'))").wait_for()
     frame = pd.read_csv(io.BytesIO(EXAMPLES[2].csv()))
     X, y = frame.drop(columns="diagnosis").to_numpy(), frame["diagnosis"].to_numpy()
-    held = dd.leave_one_out(dd.QDA(shrinkage=0.1), X, y)
-    counts = dd.assess(y, held.predicted).weight
-    assert confusion(page) == counts.astype(int).ravel().tolist()
+    assert confusion(page) == left_out(NO_CLOSED_FORM[name], X, y)
+    check_clean(opened)
+
+
+def test_worker_gives_the_left_out_predictions_of_python(open_page):
+    """Some points are left out at once, and all by the worker; a prior needs no worker."""
+    rng = np.random.default_rng(3)
+    y = rng.choice(["a", "b", "c"], 900)
+    X = (
+        rng.normal(size=(900, 40))
+        + 0.4 * rng.normal(size=(3, 40))[np.unique(y, return_inverse=True)[1]]
+    )
+    opened = open_page()
+    page = opened.page
+    upload(page, pd.DataFrame(X, columns=[f"x{j}" for j in range(40)]).assign(kind=y))
+    page.select_option("#model", "rda")
+    slide(page, "pooling", 0.5)
+    slide(page, "shrinkage", 0.1)
+    page.locator("#error-about", has_text="updating").wait_for()
+    some = sum(confusion(page))
+    assert 40 <= some <= 500
+    page.locator("#error-about:not(:has-text('updating'))").wait_for()
+    assert confusion(page) == left_out(dd.RDA(pooling=0.5, shrinkage=0.1), X, y)
+    slide(page, "prior-0", 0.7)
+    settle(page)
+    prior = page_prior(page)
+    page.locator("#error-about:not(:has-text('updating'))").wait_for()
+    assert confusion(page) == left_out(dd.RDA(pooling=0.5, shrinkage=0.1, prior=prior), X, y)
     check_clean(opened)
 
 
@@ -263,6 +301,167 @@ def test_page_violates_no_rule_of_axe_and_fits_the_screen(open_page, width, sche
         assert page.evaluate(RUN_AXE) == [], tab
         assert page.evaluate("document.documentElement.scrollWidth") <= width, tab
     check_clean(opened)
+
+
+def is_blank(page):
+    """Whether the canvas of the space has one colour only."""
+    return page.evaluate(
+        "() => { const { width, height } = document.getElementById('space');"
+        " const data = document.getElementById('space').getContext('2d')"
+        ".getImageData(0, 0, width, height).data;"
+        " return new Set(new Uint32Array(data.buffer)).size < 2; }"
+    )
+
+
+def canvas(page):
+    return page.evaluate("document.getElementById('space').toDataURL()")
+
+
+def test_every_control_changes_what_it_names(open_page):
+    """Each control of the workbench changes the picture, the URL or a figure; none fails."""
+    opened = open_page()
+    page = opened.page
+    upload(page, frame_of_rows())
+    settle(page)
+    assert not is_blank(page)
+
+    def changes(action, state):
+        before = state()
+        action()
+        settle(page)
+        assert state() != before, action
+
+    def text(selector):
+        return lambda: page.locator(selector).text_content()
+
+    for id in ("boundaries", "ellipses", "errors", "points"):  # what is drawn
+        box = page.locator("#shows label", has_text=id.capitalize()).locator("input")
+        changes(box.uncheck, lambda: canvas(page))
+        box.check()
+    for name in ("Zoom in", "Zoom out"):
+        changes(page.get_by_role("button", name=name).click, lambda: canvas(page))
+    changes(lambda: page.select_option("#axis-1", "f0"), lambda: canvas(page))
+    page.get_by_role("button", name="Fit").click()
+
+    box = page.locator("#space").bounding_box()  # tools
+    page.check("input[name=tool][value=lasso]")
+    corners = [(60, 20), (box["width"] - 20, 20), (box["width"] - 20, 200), (60, 200)]
+    page.mouse.move(box["x"] + 60, box["y"] + 20)
+    page.mouse.down()
+    for x, y in corners:
+        page.mouse.move(box["x"] + x, box["y"] + y)
+    page.mouse.up()
+    settle(page)
+    chosen = int(page.locator("#chosen-count").text_content().split()[0])
+    assert 0 < chosen < 180
+    changes(lambda: page.select_option("#chosen-class", "1"), text("#confusion"))
+    changes(page.locator("#chosen-clear").click, page.locator("#chosen").is_visible)
+    changes(page.locator("#undo").click, text("#confusion"))
+    changes(page.locator("#redo").click, text("#confusion"))
+    changes(page.locator("#reset").click, text("#confusion"))
+    page.check("input[name=tool][value=move]")
+
+    for model in ("qda", "rda", "student", "nearest_mean", "ridge", "logistic", "lda"):
+        page.select_option("#model", model)
+        settle(page)
+        assert "NaN" not in page.locator("main").inner_text()
+        assert not page.locator("#error").text_content().startswith("–"), model
+    changes(lambda: page.check("#degree"), text("#confusion-note"))
+    page.uncheck("#degree")
+    changes(lambda: slide(page, "shrinkage", 0.9), lambda: canvas(page))
+    page.locator("#plane").wait_for()
+    changes(page.locator("#best").click, text("#model-about"))
+    page.focus("#surface")
+    changes(lambda: page.keyboard.press("ArrowLeft"), text("#pooling-value"))
+    changes(lambda: slide(page, "prior-2", 0.8), text("#error-about"))
+    changes(page.get_by_role("button", name="Equal").click, text("#prior-value-0"))
+    changes(page.get_by_role("button", name="As in the data").click, text("#prior-value-0"))
+    changes(lambda: page.fill("#cost-0-1", "5"), text("#error-about"))
+    assert "mean cost" in page.locator("#error-about").text_content()
+    page.check("#rejects")
+    changes(lambda: slide(page, "reject", 0.02), text("#error-about"))
+    page.uncheck("#rejects")
+    page.locator("#columns-on input").first.uncheck()
+    settle(page)
+    changes(page.get_by_role("button", name="All", exact=True).click, text("#features-count"))
+
+    changes(lambda: page.select_option("#own-class", "2"), text("#threshold-about"))
+    changes(lambda: slide(page, "threshold", 0.9), text("#threshold-about"))
+    changes(page.locator("#confusion button").first.click, page.locator("#chosen").is_visible)
+    changes(page.locator("#chosen-forget").click, text("#confusion"))
+    page.click("#tab-what-if")
+    settle(page)
+    page.get_by_role("button", name="Average row").click()
+    changes(lambda: page.locator("#what-if input[type=range]").first.fill("4"), text("#why"))
+    changes(page.get_by_role("button", name="As it was").click, text("#why"))
+    page.click("#tab-cohorts")
+    page.locator("#slices table").wait_for()
+    changes(lambda: page.select_option("#slice-column", "colour"), text("#slices"))
+    changes(lambda: page.select_option("#slice-class", "1"), text("#slices"))
+    later = frame_of_rows().drop(columns="kind").to_csv(index=False).encode()
+    page.set_input_files("#drift-file", {"name": "b.csv", "mimeType": "text/csv", "buffer": later})
+    page.locator("#drift table").wait_for()
+    page.click("#tab-columns")
+    page.locator("#checks").get_by_text("findings").wait_for()
+    page.select_option("select[data-column=size]", "exclude")
+    page.click("#reread")
+    page.locator("#columns-on input").nth(2).wait_for(state="detached")
+    page.click("#tab-export")
+    for kind in ("model", "python", "javascript", "sql", "onnx"):
+        with page.expect_download() as download:
+            page.click(f"[data-format={kind}]")
+        assert Path(download.value.path()).stat().st_size > 300
+    page.click("#home")
+    page.locator("#start").wait_for()
+    changes(page.locator("#theme").click, text("#theme"))
+    check_clean(opened)
+
+
+def test_studio_works_while_every_other_address_fails(open_page):
+    """Nothing that the page does needs another host: all requests to other hosts are aborted."""
+    opened = open_page()
+    page = opened.page
+    host = page.url.partition("/#")[0]
+    page.context.route(
+        "**/*",
+        lambda route: route.continue_() if route.request.url.startswith(host) else route.abort(),
+    )
+    page.reload()
+    page.click("[data-example=iris]")
+    page.locator("#workbench").wait_for()
+    for tab in TABS:
+        page.click(f"#tab-{tab}")
+        settle(page)
+    page.locator("#code").get_by_text("dd.LDA").wait_for()
+    check_clean(opened)
+
+
+def test_count_that_fails_is_reported_and_asked_again(open_page):
+    """Exact counts of a large table: a failure is shown, and the next change asks again."""
+    frame, labels = table(6000)
+    opened = open_page()
+    page = opened.page
+    fails = []
+
+    def answer(route):
+        if len(fails) < 1:
+            fails.append(route.request.url)
+            route.fulfill(status=503, json={"error": "The server is busy.", "kind": "Busy"})
+        else:
+            route.continue_()
+
+    page.route("**/evaluate", answer)
+    upload(page, frame.assign(kind=labels))
+    page.locator("#confusion-note", has_text="The server is busy.").wait_for()
+    assert sum(confusion(page)) == 5000
+    page.wait_for_timeout(2100)
+    slide(page, "shrinkage", 0.1)
+    page.locator("#confusion-note", has_text="6,000 rows").wait_for()
+    model = dd.Encoded(dd.LDA(shrinkage=0.1)).fit(frame, labels)
+    expected = dd.assess(labels, model.predict(frame)).weight.astype(int).ravel().tolist()
+    assert confusion(page) == expected
+    assert len(fails) == 1
+    assert len(opened.faults) == 1  # the browser logs the refused request
 
 
 def test_what_if_reaches_the_other_side_of_the_boundary(open_page):

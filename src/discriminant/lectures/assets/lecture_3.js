@@ -123,7 +123,7 @@ function regularised() {
     const random = generator(8);
     return [...cloud(random, n, 0, [-1.5, 0.2], [1.2, 0.7, 1.2]), ...cloud(random, n, 1, [1.4, 0.6], [1.6, 1.1, 1.3]), ...cloud(random, n, 2, [0.6, -2.2], [0.9, 0.2, 0.5])];
   };
-  const map = own.plane({ label: "Held-out loss for pooling and shrinkage", x: [-0.05, 1.05], y: [-0.05, 1.05], equal: true, width: 420, small: true, xLabel: "pooling (1 − α)", yLabel: "shrinkage (1 − γ)", caption: "Darker is better. Dashed: the best of the 121. The left edge is QDA." });
+  const map = own.plane({ label: "Held-out loss for pooling and shrinkage", x: [-0.05, 1.05], y: [-0.05, 1.05], equal: true, width: 420, small: true, xLabel: "pooling (1 − α)", yLabel: "shrinkage (1 − γ)", caption: "The stronger the blue, the better. Dashed: the best of the 121. The left edge is QDA." });
   const plane = own.plane({ label: "Classes with the boundaries of the chosen mixture", x: [-6, 6], y: [-4.6, 4.6], equal: true, points: sample(9), adding: THREE, caption: "Boundaries for rows whose noise features are zero. Circled: wrong when held out." });
   const size = own.slider("Points per class", { min: 6, max: 30, value: 9 });
   const noise = own.slider("Noise features", { min: 0, max: 5, value: 2 });

@@ -71,7 +71,7 @@ def _serve(
         max_requests=options.max_requests,
         max_total_bytes=max(8 * options.max_bytes, 64 << 20),
     )
-    server = create_server(build_app(service, access), stop_seconds=options.stop_seconds)
+    server = create_server(build_app(service, access), log, stop_seconds=options.stop_seconds)
     service.stop = lambda: setattr(server, "should_exit", True)
     server.run(sockets=[listener])
     if service.failure is not None:

@@ -201,12 +201,14 @@ def _tensors(inputs: list[Any], data: bytes, limit: int) -> dict[str, _Tensor]:
     for number, given in enumerate(inputs):
         if not isinstance(given, dict) or not isinstance(given.get("name"), str):
             raise RequestError(f"Input {number} (counted from 0) has no name.")
-        name, datatype = given["name"], given.get("datatype")
+        name = given["name"]
+        datatype: Any = given.get("datatype")
         shape: Any = given.get("shape")
         shown = f"Input '{name[:100]}'"
         if name in tensors:
             raise RequestError(f"{shown} is given twice.", kind="ColumnNamesError")
-        if datatype not in _DTYPES and datatype != "BYTES":
+        known = isinstance(datatype, str) and (datatype in _DTYPES or datatype == "BYTES")
+        if not known:
             allowed = ", ".join([*_DTYPES, "BYTES"])
             raise RequestError(f"{shown}: its datatype is none of {allowed}.")
         if not _is_shape(shape):

@@ -24,7 +24,7 @@ from urllib.parse import parse_qs
 import orjson
 
 from discriminant.errors import DiscriminantError, InputError, OutOfMemoryError
-from discriminant.redaction import is_address
+from discriminant.redaction import is_address, masked
 from discriminant.web.request_log import JsonLog, RequestLog
 from discriminant.web.responses import (
     App,
@@ -54,7 +54,7 @@ _TYPES = {
 }
 _MODULES = (
     *("studio", "start", "state", "server", "model", "worker", "space"),
-    *("charts", "measures", "elements"),
+    *("charts", "measures", "elements", "left_out"),
     *("panels/dials", "panels/decide", "panels/what_if", "panels/cohorts", "panels/columns"),
     "panels/export",
 )
@@ -183,11 +183,13 @@ class Studio:
             _check_method(method, "POST")
             await self._upload(scope, receive, send)
             return
-        workspace = await self._workspace()
-        if path == "/api/start":
+        if path == "/api/start":  # needs nothing large, so that the page is usable at once
             _check_method(method, "GET")
-            await self._answer(send, workspace.start)
-        elif path in ("/api/preview", "/api/open"):
+            await respond(send, 200, self._start_facts())
+            self._start_loading()
+            return
+        workspace = await self._workspace()
+        if path in ("/api/preview", "/api/open"):
             _check_method(method, "POST")
             body = await _read_json(receive)
             await self._answer(send, getattr(workspace, parts[1]), body)
@@ -195,6 +197,17 @@ class Studio:
             await self._table(workspace, parts[2:], method, receive, send)
         else:
             raise _nothing_here()
+
+    def _start_facts(self) -> bytes:
+        """Return what the start page offers."""
+        from discriminant.lectures import TITLES
+        from discriminant.table.files.example_tables import EXAMPLES
+
+        given = self.given
+        if given is not None:
+            given = masked(given) if is_address(given) else Path(given).name
+        examples = [each._asdict() for each in EXAMPLES]
+        return dump({"examples": examples, "given": given, "lectures": TITLES})
 
     async def _table(
         self, workspace: Workspace, parts: list[str], method: str, receive: Receive, send: Send

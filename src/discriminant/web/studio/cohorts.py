@@ -99,6 +99,8 @@ def compare_moments(table: OpenTable, source: Source) -> dict[str, Any]:
     Only moments are compared; the target of the other file is not read.
     """
     encoding = table.opened.encoding
+    if encoding.missing in ("error", "drop"):  # leave out rows with missing cells, as in the table
+        encoding = replace(encoding, missing="marginal")
     with capture_warnings():
         frame, _ = read_frame(source.path, encoding=encoding)
         rows = encoding.encode_rows(frame)

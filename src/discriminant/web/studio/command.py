@@ -74,7 +74,7 @@ def _serve(
     )
     url = f"{url_of(listener)}/#token={token}"
     print(f"Studio: {url}\nPress Ctrl-C to stop.", file=sys.stderr, flush=True)
-    server = create_server(build_app(studio, access, log), stop_seconds=_STOP_SECONDS)
+    server = create_server(build_app(studio, access, log), log, stop_seconds=_STOP_SECONDS)
     studio.stop = lambda: setattr(server, "should_exit", True)
     studio.stopping = lambda: bool(server.should_exit)
     if options.browser:

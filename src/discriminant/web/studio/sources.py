@@ -245,7 +245,11 @@ def _arrow_table(format: Any) -> Any:
     import pyarrow.parquet as pq
 
     from discriminant.table.files.excel import read_workbook
-    from discriminant.table.files.pyarrow_readers import read_arrow_schema, read_json
+    from discriminant.table.files.pyarrow_readers import (
+        read_arrow_schema,
+        read_json,
+        translate_arrow_errors,
+    )
 
     if format.kind == "excel":
         return read_workbook(format.path)
@@ -253,7 +257,7 @@ def _arrow_table(format: Any) -> Any:
         return read_json(format)[0]
     schema = read_arrow_schema(format)
     if format.kind == "parquet":
-        with pq.ParquetFile(format.path) as file:
+        with translate_arrow_errors(format), pq.ParquetFile(format.path) as file:
             batch = next(file.iter_batches(_PREVIEW_ROWS), None)
         return schema.empty_table() if batch is None else pa.table(batch)
     return schema.empty_table()

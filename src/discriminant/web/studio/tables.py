@@ -37,6 +37,7 @@ _SHOWN_NUMBERS = 2_000_000  # largest number of cells of the rows that the page 
 _MAX_CELLS = 3_000_000  # largest number of entries of all scatter matrices
 _BLOCK = 1 << 16
 _MODELS = 8  # fitted models that are stored
+_LARGEST = 1e60  # value whose squares and products can be summed and squared again
 BINARY = b"application/octet-stream"
 
 
@@ -182,7 +183,19 @@ class OpenTable:
 
     def check(self) -> Response:
         """Return the findings of the data checks."""
-        return Response(dump(self.study.check().to_dict()))
+        checks = self.study.check().to_dict()
+        for finding in checks["findings"]:
+            if finding["kind"] == "incomplete":  # its text names options of the command line
+                finding["text"] = f"{', '.join(finding['columns'])}. {self._missing_text()}"
+        return Response(dump(checks))
+
+    def _missing_text(self) -> str:
+        treatments = {
+            "drop": "These rows are left out.",
+            "mean": "The cells are filled in with the mean.",
+            "indicator": "The cells are filled in with the mean, and marked by a column.",
+        }
+        return treatments.get(self.reading.get("missing", ""), "Choose their treatment below.")
 
     def report_page(self) -> Response:
         """Return the report that was written last."""
@@ -269,6 +282,11 @@ class OpenTable:
                 raise InputError("Squares and products need all rows in memory.")
             return self.study.without(choice.off).fitted(model).estimator_
         rows, codes, weight = self.edited_rows(edits)
+        if choice.degree == 2 and rows.size and np.abs(rows).max() > _LARGEST:
+            raise InputError(
+                f"A value is larger than {_LARGEST:g}, so that its square loses all digits. Divide "
+                "the column by a unit, or leave squares and products out."
+            )
         names = [self.features[j] for j in places]
         frame = dict(zip(names, np.ascontiguousarray(rows[:, places]).T, strict=True))
         import pyarrow as pa

@@ -10,9 +10,7 @@ from threading import Lock
 from typing import Any
 
 from discriminant.errors import InputError, capture_warnings
-from discriminant.lectures import TITLES as LECTURES
 from discriminant.redaction import is_address
-from discriminant.table.files.example_tables import EXAMPLES
 from discriminant.web.responses import HttpError, Response, dump
 from discriminant.web.studio.cohorts import compare_moments, slice_columns
 from discriminant.web.studio.evaluation_on_all_rows import (
@@ -40,20 +38,6 @@ class Workspace:
         self._lock = Lock()
 
     # --- opening ----------------------------------------------------------------------------------
-
-    def start(self) -> Response:
-        """Return what the start page offers."""
-        given = self.sources.given
-        return Response(
-            dump(
-                {
-                    "examples": [each._asdict() for each in EXAMPLES],
-                    "given": None if given is None else self.sources.resolve({"given": True}).name,
-                    "tables": list(self._tables),
-                    "lectures": LECTURES,
-                }
-            )
-        )
 
     def new_upload(self, name: str) -> tuple[int, Path]:
         """Return the number of a new upload and the file to write it to."""

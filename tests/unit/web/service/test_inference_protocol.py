@@ -123,6 +123,8 @@ def test_invalid_requests_are_refused_with_a_text(client, rows):
         ({}, b""),
         ({"inputs": [1]}, b""),
         ({"inputs": changed(plain, datatype="FP128")}, b""),
+        ({"inputs": changed(plain, datatype={"size": [1]})}, b""),
+        ({"inputs": changed(plain, datatype=["FP64"])}, b""),
         ({"inputs": changed(plain, shape=[4])}, b""),
         ({"inputs": changed(plain, shape=[-3])}, b""),
         ({"inputs": changed(plain, shape=[1, 3])}, b""),

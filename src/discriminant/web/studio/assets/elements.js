@@ -36,18 +36,23 @@ export function percent(value, digits = 1) {
   return `${scaled.toFixed(digits)}%`;
 }
 
+const formats = new Map(); // by decimal places: to create one takes far longer than to use it
+
+function decimal(value, places) {
+  if (!formats.has(places)) formats.set(places, new Intl.NumberFormat("en", { maximumFractionDigits: places }));
+  return formats.get(places).format(value);
+}
+
 export function number(value, digits = 3) {
   if (value === null || !Number.isFinite(value)) return "–";
   if (value === 0) return "0";
   const size = Math.floor(Math.log10(Math.abs(value)));
   if (size < -4 || size > 8) return value.toPrecision(digits);
   const places = Math.max(digits - 1 - size, 0);
-  const options = { minimumFractionDigits: 0, maximumFractionDigits: places };
-  return value.toLocaleString("en", options).replace("-", "−");
+  return decimal(value, places).replace("-", "−");
 }
 
-export const whole = (value) =>
-  value.toLocaleString("en", { maximumFractionDigits: 0 });
+export const whole = (value) => decimal(value, 0);
 
 export const count = (n, noun, plural = `${noun}s`) => `${whole(n)} ${n === 1 ? noun : plural}`;
 
@@ -56,41 +61,39 @@ export const rounded = (value, digits = 3) => Number(value.toPrecision(digits));
 
 // --- classes: a colour and a shape each ---
 
-const COLOURS = 8;
+const COLOURS = 12;
 export const colourOf = (k) => k % COLOURS;
 export const shapeOf = (k) => (k + Math.floor(k / COLOURS)) % COLOURS;
 
-/** Trace the shape of class k around a point. */
-export function traceShape(path, k, x, y, r) {
-  const polygon = (corners) => {
-    corners.forEach(([dx, dy], i) => path[i ? "lineTo" : "moveTo"](x + dx * r, y + dy * r));
-    path.closePath();
-  };
-  switch (shapeOf(k)) {
-    case 0: path.moveTo(x + r, y); path.arc(x, y, r, 0, 2 * Math.PI); break;
-    case 1: polygon([[-0.9, -0.9], [0.9, -0.9], [0.9, 0.9], [-0.9, 0.9]]); break;
-    case 2: polygon([[0, -1.2], [1.1, 0.8], [-1.1, 0.8]]); break;
-    case 3: polygon([[0, -1.25], [1.25, 0], [0, 1.25], [-1.25, 0]]); break;
-    case 4: polygon([[-0.4, -1.2], [0.4, -1.2], [0.4, -0.4], [1.2, -0.4], [1.2, 0.4], [0.4, 0.4], [0.4, 1.2],
-      [-0.4, 1.2], [-0.4, 0.4], [-1.2, 0.4], [-1.2, -0.4], [-0.4, -0.4]]); break;
-    case 5: polygon([[0, 1.2], [1.1, -0.8], [-1.1, -0.8]]); break;
-    case 6: polygon([[0, -1.2], [1.15, -0.35], [0.7, 1], [-0.7, 1], [-1.15, -0.35]]); break;
-    default: polygon([[0, -1.3], [0.35, -0.4], [1.25, -0.4], [0.55, 0.2], [0.8, 1.1], [0, 0.6], [-0.8, 1.1],
-      [-0.55, 0.2], [-1.25, -0.4], [-0.35, -0.4]]);
-  }
+/** Shapes around (0, 0), as in the report. */
+const SHAPES = [
+  "M3.4 0A3.4 3.4 0 1 1-3.4 0A3.4 3.4 0 1 1 3.4 0Z",
+  "M-3-3H3V3H-3Z",
+  "M0-4L3.8 2.7H-3.8Z",
+  "M0-4.4L4.4 0 0 4.4-4.4 0Z",
+  "M-1.2-4H1.2V-1.2H4V1.2H1.2V4H-1.2V1.2H-4V-1.2H-1.2Z",
+  "M0 4L3.8-2.7H-3.8Z",
+  "M-3.7-2L-2-3.7 0-1.7 2-3.7 3.7-2 1.7 0 3.7 2 2 3.7 0 1.7-2 3.7-3.7 2-1.7 0Z",
+  "M0-4.2L4-1.3 2.5 3.4H-2.5L-4-1.3Z",
+  "M4 0L-2.7 3.8V-3.8Z",
+  "M0-4.8L1.3-1.6 4.6-1.5 2 .6 2.9 3.8 0 2-2.9 3.8-2 .6-4.6-1.5-1.3-1.6Z",
+  "M-4 0L2.7 3.8V-3.8Z",
+  "M-1.6-4.4H1.6V4.4H-1.6Z",
+];
+const SIZE = 3.7; // radius of the shapes
+const paths = SHAPES.map((shape) => new Path2D(shape));
+
+/** The outline of the shape of class k around a point. */
+export function shapeAt(k, x, y, r) {
+  const path = new Path2D();
+  path.addPath(paths[shapeOf(k)], new DOMMatrix([r / SIZE, 0, 0, r / SIZE, x, y]));
+  return path;
 }
 
 /** The shape of class k as a small picture. */
 export function mark(k, size = 14) {
-  const path = [];
-  const pen = {
-    moveTo: (x, y) => path.push(`M${x},${y}`), lineTo: (x, y) => path.push(`L${x},${y}`),
-    closePath: () => path.push("Z"),
-    arc: (x, y, r) => path.push(`A${r},${r} 0 1 1 ${x - r},${y}A${r},${r} 0 1 1 ${x + r},${y}`),
-  };
-  traceShape(pen, k, 7, 7, 5);
-  return s("svg", { class: `mark k${colourOf(k)}`, viewBox: "0 0 14 14", width: size, height: size, "aria-hidden": "true" },
-    s("path", { d: path.join("") }));
+  return s("svg", { class: `mark k${colourOf(k)}`, viewBox: "-5 -5 10 10", width: size, height: size, "aria-hidden": "true" },
+    s("path", { d: SHAPES[shapeOf(k)] }));
 }
 
 /** Text of an element that screen readers announce. */

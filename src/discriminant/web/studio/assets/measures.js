@@ -7,7 +7,7 @@ export function wilson(x, n) {
   if (!n) return [0, 1];
   const z = 1.959963984540054, p = x / n, scale = 1 + (z * z) / n;
   const middle = p + (z * z) / (2 * n), half = z * Math.sqrt((p * (1 - p)) / n + (z * z) / (4 * n * n));
-  return [Math.max((middle - half) / scale, 0), Math.min((middle + half) / scale, 1)];
+  return [x === 0 ? 0 : (middle - half) / scale, x === n ? 1 : (middle + half) / scale];
 }
 
 /** Counts of actions (in rows, the last is "reject") by true class. */
@@ -35,17 +35,24 @@ export function totals(cells, K) {
 
 /** ROC curve of a class: a point for each distinct score, with the area under it. */
 export function rocOf(logs, codes, K, k) {
-  const n = codes.length, order = [];
-  for (let i = 0; i < n; i++) if (Number.isFinite(logs[i * K + k]) || logs[i * K + k] === -Infinity) order.push(i);
-  order.sort((i, j) => logs[j * K + k] - logs[i * K + k]);
-  const positive = order.reduce((sum, i) => sum + (codes[i] === k), 0), negative = order.length - positive;
+  const n = codes.length, own = new Float64Array(n), others = new Float64Array(n);
+  let positive = 0, negative = 0;
+  for (let i = 0; i < n; i++) {
+    const log = logs[i * K + k];
+    if (Number.isNaN(log)) continue;
+    if (codes[i] === k) own[positive++] = -log;
+    else others[negative++] = -log;
+  }
   if (!positive || !negative) return null;
+  const a = own.subarray(0, positive).sort(), b = others.subarray(0, negative).sort(); // best first
   const fpr = [0], tpr = [0], threshold = [1];
   let tp = 0, fp = 0, area = 0;
-  for (let at = 0; at < order.length;) {
-    const score = logs[order[at] * K + k], before = [tp, fp];
-    while (at < order.length && logs[order[at] * K + k] === score) codes[order[at++]] === k ? tp++ : fp++;
-    area += ((fp - before[1]) * (tp + before[0])) / 2;
+  while (tp < positive || fp < negative) {
+    const next = Math.min(tp < positive ? a[tp] : Infinity, fp < negative ? b[fp] : Infinity), score = -next;
+    const [tpBefore, fpBefore] = [tp, fp];
+    while (tp < positive && a[tp] === next) tp++;
+    while (fp < negative && b[fp] === next) fp++;
+    area += ((fp - fpBefore) * (tp + tpBefore)) / 2;
     fpr.push(fp / negative);
     tpr.push(tp / positive);
     threshold.push(Math.exp(score));

@@ -9,6 +9,7 @@ import {
   LeaveOneOut, LinearRule, Moments, MomentsError, argmax, canonicalDirections, decide, fit,
   logPosterior, logistic, selectColumns, symmetricEigen,
 } from "./moments.js";
+import { leftOutScores, workOf } from "./left_out.js";
 import { certaintyOf, confusionOf, logLossOf, reliabilityOf, rocOf, totals } from "./measures.js";
 
 export const MODELS = {
@@ -27,7 +28,10 @@ export const MODELS = {
   logistic: { title: "Logistic regression", dials: ["ridge", "prior", "decision"],
     about: "Models the probabilities directly, without assuming normal distributions." },
 };
-const INLINE = 3e7; // multiplications of a leave-one-out that may run within a frame
+const INLINE = 1e7; // multiplications of a leave-one-out or a logistic fit that may run within a frame
+const SAMPLE = 4e6; // multiplications for the points that are left out at once, while the worker does all
+const FEWEST = 40, MOST = 500; // of these points
+const PATIENCE = 400; // milliseconds after which the worker leaves a job for a newer one
 const UNDO = 40;
 const MOST_TERMS = 120; // features, squares and products that may be fitted while a dial moves
 
@@ -42,10 +46,17 @@ export class Session {
   #undo = [];
   #redo = [];
   #worker = null;
+  #sent = null; // the data that the worker has
   #job = null;
+  #next = null; // the job that follows
+  #wanted = null; // key of the result that is shown next
   #jobs = 0;
   #dial = null; // the last dial, and when it moved
   #slow = {}; // last results of the worker
+  #normalised = null; // log posteriors, and the scores they follow from
+  #decided = null; // actions and counts, and what they follow from
+  #measured = null; // curves that follow from the actions
+  #planes = null; // covariances along the axes
 
   constructor(facts, arrays) {
     this.facts = facts;
@@ -351,14 +362,18 @@ export class Session {
       this.problem = error.message;
       this.rule = this.logs = null;
     }
-    const { cost, reject } = this.choice, decides = this.has("decision");
-    this.actions = this.logs && decide(this.logs, this.K, decides
-      ? { cost: cost && cost.flat(), reject: reject === null ? null : { cost: reject } } : {});
-    if (this.actions) {
-      for (let i = 0; i < this.n; i++) if (Number.isNaN(this.logs[i * this.K])) this.actions[i] = null;
+    const { cost, reject } = this.choice, decides = this.has("decision"), { logs, codes, K } = this;
+    const key = JSON.stringify([decides, cost, reject]), known = this.#decided;
+    if (known?.logs !== logs || known.codes !== codes || known.key !== key || known.version !== this.version) {
+      const actions = logs && Array.from(decide(logs, K, decides
+        ? { cost: cost && cost.flat(), reject: reject === null ? null : { cost: reject } } : {}));
+      for (let i = 0; actions && i < this.n; i++) if (Number.isNaN(logs[i * K])) actions[i] = null;
+      const confusion = actions && confusionOf(actions, codes, K);
+      this.#decided = { logs, codes, key, version: this.version, actions, confusion, totals: confusion && totals(confusion, K) };
+      this.#measured = null;
     }
-    this.confusion = this.actions && confusionOf(Array.from(this.actions), this.codes, this.K);
-    this.totals = this.confusion && totals(this.confusion, this.K);
+    const { actions, confusion, totals: sums } = this.#decided;
+    Object.assign(this, { actions, confusion, totals: sums });
   }
 
   /** How the points were predicted, in words. */
@@ -372,19 +387,58 @@ export class Session {
     const { K } = this;
     if (this.choice.model === "logistic") return this.#withPrior(logPosterior(this.rule.scores(this.fitRows), K));
     const data = `${this.version} ${this.used} ${this.degree}`;
-    const options = this.options(), key = `${data} ${JSON.stringify(options)}`;
-    const left = this.#part("left", data, () => new LeaveOneOut(this.fitMoments, this.fitRows, this.codes));
-    const d = this.fitMoments.d, perClass = ["qda", "rda"].includes(options.model) ? K : 1;
-    const closed = !(options.shrinkage > 0) && options.predictive !== "student";
-    const work = closed ? this.n * d * d * perClass : this.n * d * d * (d + K) * perClass;
-    if (work < INLINE) return logPosterior(this.#scores(left.scores(options)), K);
-    const { origin, weight, weight2, rows, mean, scatter, lost, labels, features, detail } = this.fitMoments;
-    const scores = this.#ask("left", key, {
-      kind: "leave-one-out", rows: this.fitRows, codes: this.codes, options,
+    const options = this.options(), { fitMoments: moments } = this;
+    const left = this.#part("left", data, () => new LeaveOneOut(moments, this.fitRows, this.codes));
+    const equal = { ...options, prior: new Array(K).fill(1 / K) }, key = `${data} ${JSON.stringify(equal)}`;
+    const work = workOf(options, moments.d, K);
+    if (this.n * work < INLINE) return this.#leftOut(this.#part("scores", key, () => leftOutScores(left, equal)));
+    const { origin, weight, weight2, rows, mean, scatter, lost, labels, features, detail } = moments;
+    const scores = this.#ask("left", key, data, () => ({
+      rows: this.fitRows, codes: this.codes,
       moments: { origin, weight, weight2, rows, mean, scatter, lost, labels, features, detail },
-    }, ({ scores: answer }) => answer);
-    const usable = scores?.length === this.n * K ? scores : this.rule.scores(this.fitRows);
-    return logPosterior(this.#scores(usable), K);
+    }), { kind: "leave-one-out", options: equal }, ({ scores: answer }) => answer);
+    if (!this.updating) return scores && this.#leftOut(scores);
+    return this.#leftOut(this.#part("some scores", key, () => this.#someScores(data, equal, work)));
+  }
+
+  /** Scores of some points, each without itself; NaN for the others, until the worker has them. */
+  #someScores(data, options, work) {
+    const { n, K, codes } = this, size = Math.min(Math.max(Math.floor(SAMPLE / work), FEWEST), MOST, n);
+    const sample = Int32Array.from({ length: size }, (_, j) => Math.floor(((j + 0.5) * n) / size));
+    const { left, chosen } = this.#part("some", `${data} ${size}`, () => {
+      const d = this.fitMoments.d, rows = new Float64Array(size * d);
+      sample.forEach((i, j) => rows.set(this.fitRows.subarray(i * d, i * d + d), j * d));
+      return { left: new LeaveOneOut(this.fitMoments, rows, sample.map((i) => codes[i])), chosen: sample };
+    });
+    const scores = new Float64Array(n * K).fill(NaN), some = leftOutScores(left, options);
+    chosen.forEach((i, j) => scores.set(some.subarray(j * K, j * K + K), i * K));
+    return scores;
+  }
+
+  /** Log posteriors from scores with equal priors: a prior only adds its logarithm. */
+  #leftOut(scores) {
+    const { K, codes } = this, { prior } = this.choice, { weight } = this.fitMoments;
+    return this.#cached("left", [scores, prior, codes, this.choice.model, this.version], () => {
+      if (this.choice.model === "ridge") return logPosterior(this.#scores(scores), K);
+      const logs = Array.from({ length: K }, (_, own) => // by the class of the row that is left out
+        Float64Array.from(prior ?? (this.choice.model === "nearest_mean" ? new Array(K).fill(1) : weight),
+          (value, k) => Math.log(prior || this.choice.model === "nearest_mean" ? value : Math.max(value - (k === own ? 1 : 0), 0))));
+      const sums = new Float64Array(scores.length);
+      for (let i = 0, at = 0; i < codes.length; i++) {
+        const own = logs[codes[i]];
+        for (let k = 0; k < K; k++, at++) sums[at] = scores[at] + own[k];
+      }
+      return logPosterior(sums, K);
+    });
+  }
+
+  /** A value that is computed again only if one of its parts is another object. */
+  #cached(name, parts, compute) {
+    const known = this.#normalised;
+    if (known?.name !== name || !parts.every((part, i) => part === known.parts[i])) {
+      this.#normalised = { name, parts, value: compute() };
+    }
+    return this.#normalised.value;
   }
 
   /** Fitted values of least squares, clipped, so that logarithms and decisions are defined. */
@@ -404,7 +458,8 @@ export class Session {
         return Object.assign(rule, { converged, separated });
       });
     }
-    const answer = this.#ask("logistic", key, { kind: "logistic", rows, codes, options }, (given) => given);
+    const answer = this.#ask("logistic", key, `logistic ${this.version} ${this.used} ${this.degree}`, () => ({ rows, codes }),
+      { kind: "logistic", options }, (given) => given);
     if (!answer || answer.rule.origin.length !== d) return null;
     const { coef, intercept, ...fields } = answer.rule;
     const names = features ?? Array.from(answer.rule.origin, (_, j) => `x${j}`);
@@ -434,26 +489,49 @@ export class Session {
     return this.#withPrior(logPosterior(scores, this.K));
   }
 
-  /** The last result of the worker for `key`; a new one is computed if there is none. */
-  #ask(name, key, message, use) {
+  /**
+   * The last result of the worker for `key`; a new one is computed if there is none. The worker gets
+   * the data, named by `dataKey`, once. While it computes, only the newest job waits.
+   */
+  #ask(name, key, dataKey, data, message, use) {
     const known = this.#slow[name];
-    if (known?.key === key) return known.value;
+    this.#wanted = key;
+    if (known?.key === key) {
+      this.#next = null;
+      return known.value;
+    }
     this.updating = true;
-    if (this.#job?.key !== key) {
-      if (this.#job) this.#worker.terminate();
-      if (this.#job || !this.#worker) this.#worker = new Worker("/assets/worker.js", { type: "module" });
-      const id = ++this.#jobs;
-      this.#job = { id, key };
-      this.#worker.onmessage = ({ data }) => {
-        if (data.id !== this.#job?.id) return;
-        this.#job = null;
-        this.#slow[name] = { key, value: data.error ? null : use(data) };
-        this.problemOfWorker = data.error ?? null;
-        this.changed();
-      };
-      this.#worker.postMessage({ id, ...message });
+    if (this.#job?.key === key) this.#next = null;
+    else {
+      this.#next = { name, key, dataKey, data, message, use };
+      if (this.#job && performance.now() - this.#job.began > PATIENCE) {
+        this.#worker.terminate();
+        this.#worker = this.#job = null;
+      }
+      if (!this.#job) this.#start();
     }
     return known?.value ?? null;
+  }
+
+  #start() {
+    const { name, key, dataKey, data, message, use } = this.#next, id = ++this.#jobs;
+    this.#next = null;
+    if (!this.#worker) {
+      this.#worker = new Worker("/assets/worker.js", { type: "module" });
+      this.#sent = null;
+    }
+    this.#job = { id, key, began: performance.now() };
+    this.#worker.onmessage = ({ data: answer }) => {
+      if (answer.id !== this.#job?.id) return;
+      performance.measure("studio-worker", { start: this.#job.began, end: performance.now() });
+      this.#job = null;
+      if (this.#slow[name]?.key !== this.#wanted) this.#slow[name] = { key, value: answer.error ? null : use(answer) };
+      this.problemOfWorker = answer.error ?? null;
+      if (this.#next) this.#start();
+      this.changed();
+    };
+    this.#worker.postMessage({ id, ...message, data: this.#sent === dataKey ? null : data() });
+    this.#sent = dataKey;
   }
 
   close() {
@@ -469,11 +547,14 @@ export class Session {
   /** Counts and curves of the points, for the class `k`. */
   measures(k) {
     const { logs, codes, K } = this;
-    return {
+    if (this.#measured?.k === k) return this.#measured.value;
+    const value = {
       ...this.summary(),
       curve: rocOf(logs, codes, K, k), reliability: this.has("decision") ? reliabilityOf(logs, codes, K, k) : null,
       certainty: certaintyOf(logs, codes, K), log_loss: this.has("decision") ? logLossOf(logs, codes, K) : null,
     };
+    this.#measured = { k, value };
+    return value;
   }
 
   /** Codes that the model predicts for the points when they are left out. */
@@ -501,16 +582,37 @@ export class Session {
     });
   }
 
-  /** Covariance of class k under the model, up to shrinkage. */
-  classCovariance(k) {
-    const { usedMoments: sums } = this, d = this.used.length, { within } = this.spread;
-    const { model, pooling, shrinkage } = this.choice;
-    const pooled = model === "rda" ? pooling : model === "qda" && sums.detail === "class" ? 0 : 1;
-    const own = sums.detail === "class" && pooled < 1
-      ? sums.scatter.subarray(k * d * d, (k + 1) * d * d).map((value) => value / Math.max(sums.weight[k] - 1, 1)) : within;
-    const mixed = within.map((value, i) => pooled * value + (1 - pooled) * own[i]);
+  /** Values p'Cp, p'Cq and q'Cq of a matrix, and of its diagonal, for two directions. */
+  #forms(C, at, [p, q]) {
+    const d = p.length, full = [0, 0, 0], diagonal = [0, 0, 0];
+    for (let i = 0; i < d; i++) {
+      let cp = 0, cq = 0;
+      for (let j = 0; j < d; j++) {
+        const value = C[at + i * d + j];
+        cp += value * p[j];
+        cq += value * q[j];
+      }
+      const own = C[at + i * d + i];
+      [p[i] * cp, q[i] * cp, q[i] * cq].forEach((value, form) => { full[form] += value; });
+      [p[i] * p[i], p[i] * q[i], q[i] * q[i]].forEach((value, form) => { diagonal[form] += own * value; });
+    }
+    return { full, diagonal };
+  }
+
+  /** Covariance of class k under the model along two directions, up to shrinkage: three numbers. */
+  classCovariance(k, directions) {
+    const { usedMoments: sums } = this, d = this.used.length, { model, pooling, shrinkage } = this.choice;
+    if (this.#planes?.sums !== sums || this.#planes.version !== this.version || this.#planes.directions !== directions) {
+      const within = this.#forms(this.spread.within, 0, directions);
+      const own = sums.detail !== "class" ? null
+        : Array.from({ length: this.K }, (_, c) => this.#forms(sums.scatter, c * d * d, directions));
+      this.#planes = { sums, version: this.version, directions, within, own };
+    }
+    const { within, own } = this.#planes, pooled = model === "rda" ? pooling : model === "qda" && own ? 0 : 1;
     const toward = ["lda", "qda", "rda", "student"].includes(model) ? shrinkage : 0;
-    return mixed.map((value, i) => (Math.floor(i / d) === i % d ? value : (1 - toward) * value));
+    const rest = own ? (1 - pooled) / Math.max(sums.weight[k] - 1, 1) : 0;
+    const mixed = (part, form) => pooled * within[part][form] + (rest ? rest * own[k][part][form] : 0);
+    return [0, 1, 2].map((form) => (1 - toward) * mixed("full", form) + toward * mixed("diagonal", form));
   }
 
   /** Axes that can be drawn: discriminants, then features. */
@@ -569,7 +671,7 @@ export class Session {
     const lift = !(det > 1e-12 * a * c)
       ? [C[0].map((value) => value / (a || 1)), new Float64Array(d)]
       : [C[0].map((value, j) => (c * value - b * C[1][j]) / det), C[1].map((value, j) => (a * value - b * C[0][j]) / det)];
-    return { axes, ids: [...ids], centre, lift, used: this.used, flat: ids[1] === "jitter" };
+    return { axes, directions: P, ids: [...ids], centre, lift, used: this.used, flat: ids[1] === "jitter" };
   }
 }
 

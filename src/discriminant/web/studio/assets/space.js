@@ -6,8 +6,7 @@
  */
 
 import { REJECT, decide, logPosterior } from "./moments.js";
-import { announce, byId, colourOf, count, h, mark, number, percent, traceShape } from "./elements.js";
-import { inner } from "./model.js";
+import { announce, byId, colourOf, count, h, mark, number, percent, shapeAt } from "./elements.js";
 import { postForBytes } from "./server.js";
 
 const MOST_CELLS = 4e6; // of the density of all rows, for all classes together
@@ -206,7 +205,7 @@ export class Space {
 
   recolour() {
     const style = getComputedStyle(document.documentElement), read = (name) => style.getPropertyValue(name).trim();
-    this.colours = Array.from({ length: 8 }, (_, k) => read(`--k${k}`));
+    this.colours = Array.from({ length: 12 }, (_, k) => read(`--k${k}`));
     this.ink = read("--ink");
     this.soft = read("--soft");
     this.line = read("--line");
@@ -350,14 +349,13 @@ export class Space {
     const ratio = Math.min(devicePixelRatio || 1, 2), full = Math.ceil(size * 3.4);
     const canvas = new OffscreenCanvas(full * ratio, full * ratio), pen = canvas.getContext("2d");
     pen.scale(ratio, ratio);
-    pen.beginPath();
-    traceShape(pen, k, full / 2, full / 2, size);
+    const path = shapeAt(k, full / 2, full / 2, size);
     pen.fillStyle = this.colours[colourOf(k)];
     pen.globalAlpha = faded ? 0.18 : 0.92;
-    pen.fill();
+    pen.fill(path);
     pen.strokeStyle = this.ground;
     pen.lineWidth = 0.9;
-    pen.stroke();
+    pen.stroke(path);
     const sprite = { bitmap: canvas.transferToImageBitmap(), full };
     this.sprites.set(key, sprite);
     return sprite;
@@ -406,10 +404,10 @@ export class Space {
       const missed = actions[i] !== codes[i] && actions[i] !== null && actions[i] !== REJECT;
       if (missed && (!selection.size || selection.has(i))) wrong.push(this.pixels[2 * i], this.pixels[2 * i + 1]);
     }
-    const many = wrong.length > 300, r = size + (many ? 1.6 : 3.2);
+    const rings = wrong.length / 2, many = rings > 150, r = size + (many ? 1.6 : 3.2);
     pen.strokeStyle = this.ink;
     pen.lineWidth = many ? 0.9 : 1.3;
-    pen.globalAlpha = many ? 0.7 : 1;
+    pen.globalAlpha = many ? Math.max(0.7 * Math.sqrt(150 / rings), 0.15) : 1; // so that the points stay visible
     pen.beginPath();
     for (let i = 0; i < wrong.length; i += 2) {
       pen.moveTo(wrong[i] + r, wrong[i + 1]);
@@ -434,13 +432,12 @@ export class Space {
     this.#means().forEach((mean, k) => {
       if (!mean) return;
       const [x, y] = this.toPixel(...mean);
-      pen.beginPath();
-      traceShape(pen, k, x, y, 9);
+      const path = shapeAt(k, x, y, 9);
       pen.fillStyle = this.ground;
-      pen.fill();
+      pen.fill(path);
       pen.lineWidth = 3;
       pen.strokeStyle = this.colours[colourOf(k)];
-      pen.stroke();
+      pen.stroke(path);
       if (session.K > 14) return;
       pen.font = "600 12px system-ui, sans-serif";
       pen.textAlign = "center";
@@ -455,17 +452,11 @@ export class Space {
   }
 
   #drawEllipses() {
-    const { session, pen } = this, { axes } = this.frame, d = session.used.length;
+    const { session, pen } = this;
     if (this.frame.flat || session.choice.model === "nearest_mean" || session.degree === 2) return;
     this.#means().forEach((mean, k) => {
       if (!mean) return;
-      const C = session.classCovariance(k), along = axes.map(({ direction }) => {
-        const out = new Float64Array(d);
-        for (let i = 0; i < d; i++) for (let j = 0; j < d; j++) out[i] += C[i * d + j] * direction[j];
-        return out;
-      });
-      const a = inner(axes[0].direction, along[0]), b = inner(axes[0].direction, along[1]);
-      const c = inner(axes[1].direction, along[1]), l11 = Math.sqrt(Math.max(a, 0)), l21 = l11 ? b / l11 : 0;
+      const [a, b, c] = session.classCovariance(k, this.frame.directions), l11 = Math.sqrt(Math.max(a, 0)), l21 = l11 ? b / l11 : 0;
       const l22 = Math.sqrt(Math.max(c - l21 * l21, 0)), r = Math.sqrt(LEVEL);
       pen.beginPath();
       for (let step = 0; step <= 72; step++) {
@@ -763,8 +754,9 @@ export class Space {
     if (best === null) return;
     this.explain(best);
     const p = session.logs ? Math.exp(Math.max(...session.logs.subarray(best * session.K, (best + 1) * session.K))) : null;
-    const predicted = session.actions?.[best] === REJECT ? "passed to a person" : session.labels[session.actions?.[best]];
-    announce(`Point of ${session.labels[session.codes[best]]}, predicted ${predicted}${p ? `, probability ${percent(p, 0)}` : ""}.`);
+    const action = session.actions?.[best] ?? null, text = action === null ? "prediction not known yet"
+      : action === REJECT ? "passed to a person" : `predicted ${session.labels[action]}`;
+    announce(`Point of ${session.labels[session.codes[best]]}, ${text}${p ? `, probability ${percent(p, 0)}` : ""}.`);
   }
 
   forget() {

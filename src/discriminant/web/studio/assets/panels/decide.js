@@ -87,10 +87,22 @@ export class Decide {
     const how = of === "points" ? session.howPredicted
       : `${sampled ? "a sample of the rows, " : ""}by the model fitted to all rows`;
     const rejected = sums.rejected ? `; ${count(sums.rejected, "row")} (${percent(sums.rejected / sums.rows)}) passed to a person` : "";
+    const mean = this.#meanCost(), cost = mean === null ? "" : `; mean cost ${number(mean)}`;
     byId("error-about").textContent =
-      `${whole(sums.wrong)} of ${count(sums.decided, of === "rows" ? "row" : "point")} misclassified, 95% interval ${percent(low)} to ${percent(high)}${rejected} (${how})` +
+      `${whole(sums.wrong)} of ${count(sums.decided, of === "rows" ? "row" : "point")} misclassified, 95% interval ${percent(low)} to ${percent(high)}${rejected}${cost} (${how})` +
       `${updating ? " — updating" : ""}`;
     if (visible) this.draw();
+  }
+
+  /** Mean cost of the decisions; null if every error costs 1 and no row is passed on. */
+  #meanCost() {
+    const { session } = this, { cost, reject } = session.choice, { confusion, totals: sums } = this.current, { K } = session;
+    if (!session.has("decision") || (!cost && reject === null) || !sums.rows) return null;
+    let total = 0;
+    confusion.forEach((row, a) => row.forEach((n, k) => {
+      total += n * (a === K ? reject ?? 0 : cost ? cost[a][k] : Number(a !== k));
+    }));
+    return total / sums.rows;
   }
 
   draw() {
@@ -105,30 +117,51 @@ export class Decide {
     const actions = [...Array(K).keys(), ...(rejects ? [K] : [])];
     const selected = (a, k) => [...selection].filter((i) => session.codes[i] === k && session.actions[i] === (a === K ? REJECT : a)).length;
     byId("confusion-about").textContent = "Rows: decision. Columns: true class. Click a cell to see its points in the space.";
-    const cell = (a, k) => {
-      const n = confusion[a][k], chosen = selection.size ? selected(a, k) : 0, right = a === k;
-      const strength = Math.round(10 * Math.sqrt(n / most));
-      const about = `${whole(n)} of true class ${labels[k]}, ${a === K ? "passed to a person" : `decided ${labels[a]}`}`;
-      return h("td", { class: `${right ? "right" : "wrong"} s${strength}` },
-        h("button", { type: "button", "aria-label": about, onclick: () => this.select(this.#pointsOf(a, k)) },
-          whole(n), chosen ? h("small", {}, ` ${chosen} selected`) : null));
-    };
+    const layout = `${rejects} ${labels.join("\n")}`;
+    if (this.layout !== layout || !byId("confusion").firstChild) this.#layOut(layout, actions);
+    for (const a of actions) {
+      for (let k = 0; k < K; k++) {
+        const { cell, button, text, small } = this.cells[a][k], n = confusion[a][k];
+        const chosen = selection.size ? selected(a, k) : 0, strength = Math.round(10 * Math.sqrt(n / most));
+        const state = `${n} ${chosen} ${strength}`;
+        if (this.cells[a][k].state === state) continue;
+        this.cells[a][k].state = state;
+        cell.className = `${a === k ? "right" : "wrong"} s${strength}`;
+        text.data = whole(n);
+        small.textContent = chosen ? ` ${chosen} selected` : "";
+        small.hidden = !chosen;
+        button.setAttribute("aria-label", `${whole(n)} of true class ${labels[k]}, ${a === K ? "passed to a person" : `decided ${labels[a]}`}`);
+      }
+    }
+    this.recalls.forEach((cell, k) => {
+      const column = actions.reduce((sum, a) => sum + confusion[a][k], 0);
+      cell.textContent = column ? percent(confusion[k][k] / column) : "–";
+    });
+    const { log_loss: loss } = current;
+    byId("confusion-note").textContent =
+      `${current.of === "rows" ? count(current.rows, "row") : count(current.rows, "point")}.` +
+      `${loss === null || loss === undefined ? "" : ` Log loss ${number(loss)}: lower is better, 0 is certain and right.`}` +
+      `${current.updating ? " Updating …" : ""}${current.failure ? ` All rows could not be counted: ${current.failure}` : ""}`;
+  }
+
+  /** An empty matrix; `cells` and `recalls` are filled in. */
+  #layOut(layout, actions) {
+    const { K, labels } = this.session;
+    this.layout = layout;
+    this.cells = actions.map((a) => labels.map((_, k) => {
+      const text = document.createTextNode(""), small = h("small", { hidden: true });
+      const button = h("button", { type: "button", onclick: () => this.select(this.#pointsOf(a, k)) }, text, small);
+      return { cell: h("td", {}, button), button, text, small };
+    }));
+    this.recalls = labels.map(() => h("td"));
     byId("confusion").replaceChildren(h("table", { class: "confusion" },
       h("caption", { class: "unseen" }, "Confusion matrix"),
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Decision"),
         labels.map((label, k) => h("th", { scope: "col" }, mark(k, 12), " ", h("bdi", {}, label))))),
       h("tbody", {}, actions.map((a) => h("tr", {},
         h("th", { scope: "row" }, a === K ? "to a person" : [mark(a, 12), " ", h("bdi", {}, labels[a])]),
-        labels.map((_, k) => cell(a, k))))),
-      h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "Recall"), labels.map((_, k) => {
-        const column = actions.reduce((sum, a) => sum + confusion[a][k], 0);
-        return h("td", {}, column ? percent(confusion[k][k] / column) : "–");
-      })))));
-    const { log_loss: loss } = current;
-    byId("confusion-note").textContent =
-      `${current.of === "rows" ? count(current.rows, "row") : count(current.rows, "point")}.` +
-      `${loss === null || loss === undefined ? "" : ` Log loss ${number(loss)}: lower is better, 0 is certain and right.`}` +
-      `${current.updating ? " Updating …" : ""}${current.failure ? ` All rows could not be counted: ${current.failure}` : ""}`;
+        this.cells[a].map(({ cell }) => cell)))),
+      h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, "Recall"), this.recalls))));
   }
 
   #pointsOf(a, k) {
@@ -139,6 +172,9 @@ export class Decide {
 
   #curves() {
     const { current, threshold, session } = this, { curve, reliability } = current, k = this.label;
+    const drawn = [curve, reliability, current.certainty, threshold, k];
+    if (this.drawn?.every((value, i) => value === drawn[i])) return;
+    this.drawn = drawn;
     const line = `line k${colourOf(k)}`, figures = [];
     byId("threshold-value").textContent = percent(threshold, 0);
     if (curve) {
@@ -194,7 +230,7 @@ export class Decide {
       if (rows[b]) points.push([1 - left / total, errors / left]);
     }
     const high = Math.max(...points.map(([, y]) => y), 0.01) * 1.1, sums = this.current.totals;
-    const here = sums.rejected ? [{ at: [sums.rejected / sums.rows, Math.min(sums.error, high)], r: 5, class: "here" }] : [];
+    const here = sums.rejected && sums.decided ? [{ at: [sums.rejected / sums.rows, Math.min(sums.error, high)], r: 5, class: "here" }] : [];
     return chart({ label: "Error of the rows that are decided, against the share passed to a person",
       x: { ...unit, title: "Share passed to a person", format: share }, y: { low: 0, high, title: "Error of the others", format: (v) => percent(v, 1) },
       lines: [{ class: "line ink", points }], dots: here });
@@ -213,14 +249,19 @@ function hardest({ confusion, K }) {
 
 /** Lower envelope of the expected cost over all thresholds (Drummond and Holte). */
 function costCurve({ fpr, tpr }) {
-  const points = [];
-  for (let step = 0; step <= 60; step++) {
-    const w = step / 60;
-    let least = Infinity;
-    fpr.forEach((value, i) => { least = Math.min(least, (1 - tpr[i]) * w + value * (1 - w)); });
-    points.push([w, least]);
+  const hull = []; // only corners of the convex hull of the ROC curve can have the lowest cost
+  for (let i = 0; i < fpr.length; i++) {
+    const above = () => {
+      const [a, b] = hull.slice(-2);
+      return (fpr[b] - fpr[a]) * (tpr[i] - tpr[a]) >= (tpr[b] - tpr[a]) * (fpr[i] - fpr[a]);
+    };
+    while (hull.length > 1 && above()) hull.pop();
+    hull.push(i);
   }
-  return points;
+  return Array.from({ length: 61 }, (_, step) => {
+    const w = step / 60;
+    return [w, Math.min(...hull.map((i) => (1 - tpr[i]) * w + fpr[i] * (1 - w)))];
+  });
 }
 
 function figure(title, about, body) {

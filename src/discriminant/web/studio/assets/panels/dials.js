@@ -118,6 +118,7 @@ export class Dials {
 
   setFeatures() {
     const boxes = [...byId("columns-on").querySelectorAll("input")], off = boxes.filter((box) => !box.checked).map((box) => box.value);
+    this.shownOff = null;
     if (off.length < boxes.length) this.set({ off });
     else this.update();
   }
@@ -166,25 +167,43 @@ export class Dials {
     this.update();
   }
 
+  /** The errors as a small picture, stronger where they are smaller. */
+  #tileOf({ error, pooling: P, shrinkage: S }, colour, low, high) {
+    const tile = new OffscreenCanvas(P.length, S.length), ink = tile.getContext("2d");
+    const image = ink.createImageData(P.length, S.length);
+    P.forEach((_, p) => S.forEach((_, q) => {
+      const good = high > low ? 1 - (error[p][q] - low) / (high - low) : 1;
+      image.data.set([...colour, 20 + 200 * good * good], 4 * ((S.length - 1 - q) * P.length + p));
+    }));
+    ink.putImageData(image, 0, 0);
+    return tile;
+  }
+
+  /** Colours of the theme, read once: reading them makes the browser lay out the page. */
+  #colours() {
+    const root = document.documentElement, theme = `${root.dataset.theme} ${matchMedia("(prefers-color-scheme: dark)").matches}`;
+    if (this.theme !== theme) {
+      const style = getComputedStyle(root);
+      this.theme = theme;
+      this.inks = Object.fromEntries(["--raised", "--ink", "--ground", "--accent"].map((name) => [name, style.getPropertyValue(name).trim()]));
+    }
+    return (name) => this.inks[name];
+  }
+
   #drawPlane() {
     const canvas = byId("surface"), pen = canvas.getContext("2d"), { width: size } = canvas;
-    const { pooling, shrinkage, model } = this.session.choice, style = getComputedStyle(document.documentElement);
-    const read = (name) => style.getPropertyValue(name).trim();
+    const { pooling, shrinkage, model } = this.session.choice, read = this.#colours();
     pen.fillStyle = read("--raised");
     pen.fillRect(0, 0, size, size);
     if (this.surface) {
       const { error, pooling: P, shrinkage: S, best, rows, folds } = this.surface;
-      const all = error.flat(), low = Math.min(...all), high = Math.max(...all), tile = new OffscreenCanvas(P.length, S.length);
-      const ink = tile.getContext("2d"), image = ink.createImageData(P.length, S.length);
-      const near = rgbOf(read("--accent"));
-      P.forEach((_, p) => S.forEach((_, q) => {
-        const good = high > low ? 1 - (error[p][q] - low) / (high - low) : 1;
-        image.data.set([...near, 20 + 200 * good * good], 4 * ((S.length - 1 - q) * P.length + p));
-      }));
-      ink.putImageData(image, 0, 0);
+      const low = Math.min(...error.flat()), high = Math.max(...error.flat()), accent = read("--accent");
+      if (this.tile?.surface !== this.surface || this.tile.accent !== accent) {
+        this.tile = { surface: this.surface, accent, canvas: this.#tileOf(this.surface, rgbOf(accent), low, high) };
+      }
       pen.imageSmoothingEnabled = true;
       const step = size / (P.length - 1);
-      pen.drawImage(tile, -step / 2, -step / 2, size + step, size + step);
+      pen.drawImage(this.tile.canvas, -step / 2, -step / 2, size + step, size + step);
       pen.strokeStyle = read("--ink");
       pen.lineWidth = 1.5;
       const [bx, by] = [best[0] * size, (1 - best[1]) * size], inside = (value) => Math.min(Math.max(value, 7), size - 7);
@@ -232,15 +251,19 @@ export class Dials {
     this.costs.hidden = !dials.includes("decision");
     const prior = choice.prior ?? (choice.model === "nearest_mean" ? session.labels.map(() => 1 / session.K) : this.shares());
     prior.forEach((value, k) => setSlider(`prior-${k}`, value, percent(value), `prior-value-${k}`));
-    if (session.K <= MANY) {
+    if (session.K <= MANY && this.shownCost !== choice.cost) {
+      this.shownCost = choice.cost;
       session.labels.forEach((_, a) => session.labels.forEach((_, k) => {
         const input = byId(`cost-${a}-${k}`), value = choice.cost ? choice.cost[a][k] : 1;
         if (input && document.activeElement !== input) input.value = String(value);
       }));
     }
-    const off = new Set(choice.off);
-    byId("columns-on").querySelectorAll("input").forEach((box) => { box.checked = !off.has(box.value); });
-    byId("features-count").textContent = `${session.columns.length - off.size} of ${count(session.columns.length, "column")} in use`;
+    if (this.shownOff !== choice.off) {
+      this.shownOff = choice.off;
+      const off = new Set(choice.off);
+      byId("columns-on").querySelectorAll("input").forEach((box) => { box.checked = !off.has(box.value); });
+      byId("features-count").textContent = `${session.columns.length - off.size} of ${count(session.columns.length, "column")} in use`;
+    }
     const plane = ["lda", "qda", "rda"].includes(choice.model) && session.degree === 1 && session.facts.detail === "class" && session.d > 1;
     byId("plane").hidden = !plane;
     if (!plane) return;

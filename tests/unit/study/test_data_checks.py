@@ -181,6 +181,28 @@ def test_a_number_that_is_constant_in_one_class_is_a_leak():
     assert ("leak", "spent") not in named(check(frame))
 
 
+def test_many_duplicate_columns_are_one_finding():
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(60, 4)), columns=["a1", "b1", "c1", "d"])
+    copies = rows[["a1", "b1", "c1"]].set_axis(["a2", "b2", "c2"], axis=1)
+    frame = rows.join(2.0 * copies).assign(y=np.arange(60) % 2)
+    (found,) = [each for each in check(frame).findings if each["kind"] == "duplicate_columns"]
+    assert found["title"] == "3 duplicate columns"
+    assert found["columns"] == ["a1", "a2", "b1", "b2", "c1", "c2"]
+    assert "'a2' duplicates 'a1'; 'b2' duplicates 'b1'; 'c2' duplicates 'c1'" in found["text"]
+    two = check(frame.drop(columns="c2")).findings
+    titles = [each["title"] for each in two if each["kind"] == "duplicate_columns"]
+    assert titles == ["a2 duplicates a1", "b2 duplicates b1"]
+
+
+def test_ties_of_a_measurement_in_a_small_table_are_not_groups():
+    globulin = [38, 31, 37, 37, 35, 27, 33, 37, 30, 36, 42, 29, 33, 34, 38, 35]
+    globulin += [31, 36, 46, 30, 32, 37, 32, 38, 37, 37, 35, 27, 33, 36, 42, 30]
+    other = [g / 15 + 0.05 * (i % 3) for i, g in enumerate(globulin)]
+    frame = pd.DataFrame({"globulin": globulin, "other": other, "y": [0, 1] * 16})
+    assert ("groups", "globulin") not in named(check(frame))
+
+
 def test_a_small_table_may_be_separated_by_chance():
     rng = np.random.default_rng(2)
     frame = pd.DataFrame(rng.standard_normal((8, 400))).add_prefix("g").assign(y=list("aaaabbbb"))

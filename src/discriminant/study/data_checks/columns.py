@@ -49,7 +49,8 @@ _VALUES_PER_CLASS = 5  # columns with more values per class do not determine the
 _CORRELATION = 0.9999
 _CORRELATED_COLUMNS = 4000  # with more columns, only equal standardised columns are found
 _STRONG = "If it is measured before the outcome is known, this is a strong feature, not a leak."
-_LISTED = 8  # largest number of columns with missing cells in a sentence
+_SEPARATE_DUPLICATES = 2  # with more groups of duplicate columns, they are one finding
+_LISTED = 8  # largest number of columns with missing cells, or of duplicates, in a sentence
 _BLOCK_CELLS = 1 << 22  # cells that are ranked at a time
 
 
@@ -570,7 +571,27 @@ def duplicate_columns(table: PreparedTable) -> list[CheckFacts]:
         )
         title = f"{second} duplicates {first}"
         findings.append(finding("duplicate_columns", "warning", title, text, [first, second]))
-    return findings
+    return findings if len(findings) <= _SEPARATE_DUPLICATES else [_merged_duplicates(findings)]
+
+
+def _merged_duplicates(findings: list[CheckFacts]) -> CheckFacts:
+    """Return one finding in place of many groups of duplicate columns."""
+    duplicates = list(dict.fromkeys(c for item in findings for c in item["columns"][1:]))
+    sentences = []
+    for item in findings[:_LISTED]:
+        first, *others = item["columns"]
+        verb = "duplicates" if len(others) == 1 else "duplicate"
+        sentences.append(f"{names(others)} {verb} {name(first)}")
+    groups = "; ".join(sentences)
+    more = f"; and {len(findings) - _LISTED} more groups" if len(findings) > _LISTED else ""
+    text = (
+        f"{groups}{more}. Only the joint effect of duplicates can be estimated: without a penalty "
+        "the single coefficients are arbitrary, and with a penalty the effect is divided among "
+        "them. Keep one column of each group (--exclude COLUMN)."
+    )
+    columns = list(dict.fromkeys(c for item in findings for c in item["columns"]))
+    title = f"{len(duplicates)} duplicate columns"
+    return finding("duplicate_columns", "warning", title, text, columns)
 
 
 def _correlated_groups(table: PreparedTable) -> list[tuple[list[int], float]]:

@@ -215,6 +215,9 @@ def _time_column(column: InputColumn, table: PreparedTable) -> CheckFacts | None
 # --- groups ---------------------------------------------------------------------------------------
 
 _MIN_GROUPS = 8
+_MIN_MEASURED_GROUPS = (
+    25  # of whole numbers that are not named as groups: these may be measurements
+)
 _MAX_GROUP_ROWS = 50  # largest mean number of rows of a value
 _GROUP_NAME = re.compile(
     r"(^|[\W_])(id|group|patient|subject|person|customer|client|user|household|family|site|"
@@ -235,7 +238,9 @@ def _groups(column: InputColumn, table: PreparedTable) -> CheckFacts | None:
     values = column.values[known]
     distinct, index, counts = np.unique(values, return_inverse=True, return_counts=True)
     L = len(distinct)
-    if L < _MIN_GROUPS or n < 2 * L or n > _MAX_GROUP_ROWS * L:
+    named = _GROUP_NAME.search(column.name) or _GROUP_NAME.search(column.name.casefold())
+    least_groups = _MIN_GROUPS if named or column.is_text else _MIN_MEASURED_GROUPS
+    if least_groups > L or n < 2 * L or n > _MAX_GROUP_ROWS * L:
         return None
     if not column.is_text and _contains_gaps(distinct, n):
         return None
@@ -244,7 +249,6 @@ def _groups(column: InputColumn, table: PreparedTable) -> CheckFacts | None:
         np.minimum.at(first, index, np.arange(n))
         index = np.argsort(np.argsort(first))[index]
         counts = np.bincount(index)
-    named = _GROUP_NAME.search(column.name) or _GROUP_NAME.search(column.name.casefold())
     purity, change = _class_purity(index, counts, table.codes[known], len(table.labels))
     others = [c for c in table.numbers if c.name != column.name]
     shared = _shared_variance(index, counts, [c.values[known] for c in others[:200]])

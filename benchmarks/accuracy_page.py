@@ -241,7 +241,7 @@ def readme_sentence(results: list[Result]) -> str:
     standing = Standing(results)
     ranks = standing.mean_ranks("loss")
     ours = ranks.pop(OURS)
-    peers = ", ".join(f"{name} {rank:.2f}" for name, rank in list(ranks.items())[:3])
+    peers = ", ".join(f"“{name}” {rank:.2f}" for name, rank in list(ranks.items())[:3])
     inside, total = standing.coverage("log_loss")
     return (
         f"On {len(standing.tables)} public tables, the model that `discriminant report` selects "
@@ -271,8 +271,12 @@ def _cell(value: float) -> str:
 
 
 def _commit() -> str:
+    """Return the commit of the code, and whether source files differ from it."""
     command = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    commit = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    command = ["git", "status", "--porcelain", "--", "src", "benchmarks"]
+    changed = subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
+    return f"{commit} with uncommitted changes" if changed else commit
 
 
 def _glmnet_version() -> str:

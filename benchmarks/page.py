@@ -402,7 +402,7 @@ REASONS = (  # pattern of 'task, size (peer)', why its goal may be missed
         r"Logistic fit, ridge .*, loss within",
         "we prove a scaled gradient of 1e-8; scikit-learn stops where the loss is within 1e-6 of "
         "ours. At 4,500 rows 45% of the CPU time is 47 products of the curvature with a vector, "
-        "in single precision at the speed of BLAS, a sixth the passes in single precision, and an "
+        "in single precision at the speed of BLAS, a sixth the passes in single precision, and a "
         "seventh the preconditioner. The floor is the products, 60% of the time of scikit-learn's "
         "fit.",
     ),

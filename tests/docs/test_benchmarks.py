@@ -71,6 +71,8 @@ def test_readme_quotes_the_contest():
     tables, ours, peers = quoted.groups()
     assert f"on {tables} public tables" in page_text
     assert f"| discriminant | {ours} |" in page_text
-    for name, rank in re.findall(r"([A-Za-z][\w.]*(?:, [a-z]\w*)*) (\d+\.\d+)", peers):
+    quoted_peers = re.findall(r"“(.+?)” (\d+\.\d+)", peers)
+    assert len(quoted_peers) == 3
+    for name, rank in quoted_peers:
         assert f"| {name} | {rank} |" in page_text
     assert re.search(r"for (\d+ of \d+) tables: see", readme)[1] in page_text

@@ -654,8 +654,8 @@ class EstimatorMixin(InheritsDocstring, OptionHints, UnchangedOptions, IgnoresUn
         chosen = []
         options: dict[str, Any] = cast(Any, self).get_params(deep=False)
         for option, given in options.items():
-            value = getattr(self, f"{option}_", None)
-            if isinstance(given, str) and isinstance(value, Real):
+            value = getattr(self, f"{option}_", None) if isinstance(given, str) else None
+            if isinstance(value, Real):
                 chosen.append(f"{option} {float(value):.4g}")
         return chosen
 

@@ -39,6 +39,7 @@ from discriminant.report.format import (
 
 FEW_ROWS = 10  # with fewer rows, a class cannot be assessed
 _LEAST_RECALL = 0.5
+_REASONS = 3  # largest number of reasons in the sentence of the verdict
 _RULE = (
     "Do not use: neither the log loss on held-out rows (corrected for the selection of the model) "
     "nor the error is better than guessing by more than its 95% interval. Use with care: a data "
@@ -210,9 +211,12 @@ def verdict_of(facts: Facts) -> VerdictFacts:
     if not reasons:
         text = f"Use it. {_against_guessing(facts)}"
         return VerdictFacts(level="use", text=text, rule=_RULE, reasons=[])
-    more = f", and {count_with_noun(len(reasons) - 1, 'more reason')}" if len(reasons) > 1 else ""
     first = reasons[0].replace("(leak)", f"(leak{_without_leaks(facts)})")
-    text = f"Use it with care, because {first}{more}."
+    shown_reasons = [first, *reasons[1:_REASONS]]
+    if len(reasons) > _REASONS:
+        shown_reasons.append(count_with_noun(len(reasons) - _REASONS, "more reason"))
+    *others, last = shown_reasons
+    text = f"Use it with care, because {'; '.join(others)}{'; and ' * bool(others)}{last}."
     return VerdictFacts(level="care", text=text, rule=_RULE, reasons=reasons)
 
 
@@ -282,7 +286,7 @@ def other_reasons(facts: Facts) -> list[str]:
             "group in other folds"
             if groups
             else "boosted trees are clearly better: the boundary is more complicated than these "
-            "models can draw"
+            "models can represent"
         )
     findings = facts["matters"]["findings"] if "matters" in facts else []
     for kind in dict.fromkeys(finding["kind"] for finding in findings):

@@ -431,9 +431,12 @@ class ComparisonRun:
     def _tuning_ahead(self, models: list[StudyModel]) -> Iterator[None]:
         """Fit models with a chosen penalty or shrinkage while others are scored.
 
-        These fits use one core only. For few rows a second thread would not save time.
+        Most of the work of these fits uses one core. For few rows a second thread would not save
+        time.
         """
+        self._overlap = {}
         tuned = [] if self.forward else [m for m in models if m.tuning == "path" or m.basis]
+        tuned = [model for model in tuned if model.name not in self._paths]
         rows = self.in_memory
         if not tuned or threads_for(len(rows.codes) * self.rows.width) == 1:
             yield
@@ -450,7 +453,7 @@ class ComparisonRun:
             try:
                 yield
             finally:
-                pool.shutdown(wait=False, cancel_futures=True)
+                pool.shutdown(cancel_futures=True)
                 self._ahead = {}
 
     def _prepare(self, models: dict[str, StudyModel]) -> Callable[[str], None]:

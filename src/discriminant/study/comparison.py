@@ -496,7 +496,7 @@ class Comparison(PrintedResult):
             baseline_log_loss=self.baseline_log_loss,
         )
         by = choice.by or "log_loss"
-        section["selectable"] = len(self._candidates(by))
+        section["selectable"] = len(self.selectable(by, choice.select or "auto"))
         selected = self[choice.name]
         headline = headline_of(
             selected,
@@ -626,9 +626,9 @@ class Comparison(PrintedResult):
             reason = (
                 f"{name} was selected: its {criterion} on held-out rows is {own}. The best single "
                 f"model is {quoted(best.title)}: its {criterion} is {shown(best.value(by))}{also}. "
-                "A single model replaces the pool if its corrected figure is at most 1% worse and "
-                "it has half of the weight in the pool: otherwise the mean of several models is "
-                "usually more accurate on new rows."
+                f"A single model replaces the pool if its corrected {criterion} is at most 1% "
+                "worse and it has half of the weight in the pool: otherwise the mean of several "
+                "models is usually more accurate on new rows."
             )
         elif best.name == POOL and value <= POOL_GAIN * least:
             reason = (

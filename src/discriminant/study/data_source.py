@@ -44,6 +44,7 @@ from discriminant.redaction import masked, register, split_table
 from discriminant.table.column_cells import ColumnCells
 from discriminant.table.files.formats import is_model_file
 from discriminant.table.files.svmlight import line_blocks
+from discriminant.table.labels import declared_order
 from discriminant.table.load import EncodedTable, is_path, open_source, read_frame
 from discriminant.table.missing_and_unseen import MISSING_IN_TABLES
 from discriminant.table.partitioned_source import PartitionedSource
@@ -129,15 +130,14 @@ def class_order(
         return tuple(order) if len(order) > 2 else None
     if len(known) < 3:
         return None
-    numbers = _numbers(known)
-    if numbers is not None:
-        order = sorted(range(len(known)), key=numbers.__getitem__)
-        return tuple(known[i] for i in order) if len(known) <= _MAX_NUMERIC_CLASSES else None
-    dtype: Any = getattr(source[target], "dtype", None) if hasattr(source, "columns") else None
-    if getattr(dtype, "ordered", False):
-        places = {str(level): i for i, level in enumerate(dtype.categories)}
+    declared = declared_order(source[target]) if hasattr(source, "columns") else None
+    if declared is not None:
+        places = {str(level): i for i, level in enumerate(declared)}
         return tuple(sorted(known, key=lambda label: places[str(label)]))
-    return None
+    numbers = None if labels.dtype.kind in "mMb" else _numbers(known)
+    if numbers is None or len(known) > _MAX_NUMERIC_CLASSES:
+        return None
+    return tuple(known[i] for i in sorted(range(len(known)), key=numbers.__getitem__))
 
 
 def _numbers(labels: Sequence[Any]) -> list[float] | None:

@@ -60,9 +60,9 @@ def compare_without(
     figures = f"its error on held-out rows is {percent(error)}"
     if log_loss is not None:
         figures += f" and its log loss {loss(log_loss)}"
-    guesses = percent(comparison.baseline)
+    guesses = f"error {percent(comparison.baseline)}"
     if log_loss is not None:
-        guesses += f" and {loss(comparison.baseline_log_loss)}"
+        guesses += f", log loss {loss(comparison.baseline_log_loss)}"
     return WithoutColumnsFacts(
         columns=list(names),
         label=selected.title,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy import special
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from discriminant.assessment.resampling.compare import corrected_t
 from discriminant.assessment.resampling.folds import FoldNumbers, RowNumbers, sample_rows
@@ -81,7 +81,9 @@ def boosted_trees(run: ComparisonRun, selected: ModelResult) -> YardstickFacts |
     joined = np.where(fold[rows] < 0, -1, fold[rows] * F // folded.n_folds)
     losses, wrong = np.full(len(rows), np.nan), np.zeros(len(rows))
     # one thread: the report uses the other cores, and waiting threads would slow it down
-    with threadpool_limits(1, user_api="openmp"), capture_warnings():
+    # `threadpool_limits` would restore BLAS too, which another thread may have limited meanwhile
+    openmp = ThreadpoolController().select(user_api="openmp")
+    with openmp.limit(limits=1), capture_warnings():
         for f in range(F):
             train = joined < f if run.forward else joined != f
             test = np.flatnonzero(joined == f)
@@ -100,7 +102,8 @@ def boosted_trees(run: ComparisonRun, selected: ModelResult) -> YardstickFacts |
     share: Floats = np.ones(len(used)) if weight is None else weight[used]
     log_loss = float(np.average(losses[used], weights=share))
     error = float(np.average(wrong[used], weights=share))
-    ours, p = selected.value("log_loss"), 1.0
+    ours = selected.value("log_loss")
+    p: float | None = None
     if held is not None and ours is not None:
         runs = (held, *selected.repetitions)  # the mean, as in the table of the models
         own_losses = np.mean([_own_losses(run, fold, rows) for run in runs], axis=0)
@@ -109,8 +112,9 @@ def boosted_trees(run: ComparisonRun, selected: ModelResult) -> YardstickFacts |
         ours = float(np.average(own_losses[both], weights=share))
         difference: Floats = losses[both] - own_losses[both]
         p = _p_of(difference, share, joined[both], F)
+    significant = p is not None and p < _SIGNIFICANT
     better = bool(
-        ours is not None and log_loss < min(_CLEAR * ours, ours - _LEAST_GAIN) and p < _SIGNIFICANT
+        ours is not None and log_loss < min(_CLEAR * ours, ours - _LEAST_GAIN) and significant
     )
     return YardstickFacts(
         label=LABEL,
@@ -167,7 +171,7 @@ def _text(
     error: float,
     selected: ModelResult,
     better: bool,
-    p: float,
+    p: float | None,
     sampled: bool,
 ) -> str:
     rows = " on a sample of the rows" if sampled else ""
@@ -184,6 +188,8 @@ def _text(
         return f"{figures}: nothing is lost by not using trees."
     if ours <= _LITTLE * trees:
         return f"{figures}: little is lost by not using trees."
+    if p is None:
+        return f"{figures}: trees look better; the difference was not tested."
     if p < _SIGNIFICANT:
         return f"{figures}: trees do better, but not by much."
     return f"{figures}: trees look better, but the difference may be chance (p = {number(p, 2)})."

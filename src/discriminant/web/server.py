@@ -64,7 +64,7 @@ class _LogHandler(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._log.write(record.levelname.lower(), "server", text=str(record.msg))
+        self._log.write(record.levelname.lower(), "server", text=record.getMessage())
 
 
 def create_server(app: Any, log: JsonLog, *, stop_seconds: float = 30.0) -> Any:

@@ -61,7 +61,7 @@ from discriminant.table.hash_folds import (
     has_repeated_rows,
     row_hashes,
 )
-from discriminant.table.memory import Table
+from discriminant.table.memory import ColumnarFeatures, Table
 from discriminant.table.partitioned_source import DropFold, RenumberClasses, SystematicSource
 from discriminant.table.survey import LevelsWork
 
@@ -483,9 +483,9 @@ def contiguous(part: Table) -> Table:
 
 def contiguous_rows(table: Table, rows: RowNumbers) -> Table:
     """Return the given rows of a table in C order in double precision, as `contiguous` does."""
-    columns = getattr(table.features, "columns", None)
-    if columns is None:
+    if not isinstance(table.features, ColumnarFeatures):
         return contiguous(table.take(rows))
+    columns = table.features.columns
     features = np.empty((len(rows), len(columns)))
     for lo in range(0, len(rows), _COPIED_ROWS):  # so few rows that they stay in the cache
         piece = slice(lo, lo + _COPIED_ROWS)

@@ -697,7 +697,9 @@ def _fit_tall(table: AnyTable, options: LogisticOptions) -> TableFit:
     moments = read_moments(table, detail="pooled")
     has_test = not (options.ridge or options.jeffreys)
     test = partial(_test_separation, read, moments, options.intercept) if has_test else None
-    rows = None if isinstance(table, PartitionedTable) else table.block(0, len(table))
+    rows = None
+    if isinstance(table, Table) and not is_sparse(table.features):
+        rows = partial(table.block, 0, len(table))
     fit = fit_logistic(
         read,
         moments,

@@ -74,7 +74,7 @@ from discriminant.moments.softmax_loss import (
     LinkName,
     SoftmaxLoss,
 )
-from discriminant.table.blocks import Block, Floats, dense, is_sparse
+from discriminant.table.blocks import Block, Floats, dense
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,7 +179,7 @@ def fit_logistic(
     options: LogisticOptions,
     *,
     test: SeparationTest | None = None,
-    rows: Block | None = None,
+    rows: Callable[[], Block] | None = None,
     each: Each = map,
 ) -> LogisticFit:
     """Fit logistic regression by passes over the rows.
@@ -198,7 +198,7 @@ def fit_logistic(
     test
         Test of separation, for fits without a penalty.
     rows
-        All rows, if they are in memory.
+        Function that returns all rows, if they are in memory and dense.
     each
         Function such as `map`, which applies a function to parts of these rows.
     """
@@ -237,11 +237,12 @@ def fit_logistic(
     watch = _SeparationWatch(
         options, None if test is None else lambda theta: test(coordinates, anchor, theta)
     )
-    if rows is not None and _suits_truncated_newton(rows, plain, start, options):
+    count = int(moments.rows.sum())
+    if rows is not None and _suits_truncated_newton(count, plain, start, options):
         descent = truncated_newton(
             plain,
             start,
-            SinglePrecisionLoss(rows, plain, each),
+            SinglePrecisionLoss(rows(), plain, each),
             max_passes=options.max_passes,
             progress=options.progress,
         )
@@ -270,17 +271,16 @@ def fit_logistic(
 
 
 def _suits_truncated_newton(
-    rows: Block, objective: PenalisedLoss, start: Floats, options: LogisticOptions
+    rows: int, objective: PenalisedLoss, start: Floats, options: LogisticOptions
 ) -> bool:
     """Return whether inexact Newton steps are faster than L-BFGS, and their memory is limited."""
-    numbers = len(rows) * (objective.coordinates.size + objective.loss.columns)
+    numbers = rows * (objective.coordinates.size + objective.loss.columns)
     return (
         options.ridge > 0
         and options.solver == "auto"
         and objective.loss.columns > 2
         and start.size > SOME_COEFFICIENTS
         and numbers <= MAX_NUMBERS
-        and not is_sparse(rows.features)
     )
 
 

@@ -5,7 +5,7 @@ step is the solution of  H step = -gradient  by conjugate gradients, up to a res
 with the gradient (Nocedal & Wright, algorithm 7.1). A product of H with a vector V takes two
 products with the rows and no exponentials. With t = V z the changes of the scores of a row z,
 
-    H V  =  sum of weight (p * t - p (p't)) z'  /  total weight   +   penalty
+    H V  =  sum of weight (p * t - p (p't)) z'  /  total weight   +   penalty V
 
 These products, and all passes until the gradient is small, use a copy of the rows in single
 precision, which takes a third of the time. An inexact product costs more steps, but no accuracy of
@@ -50,6 +50,7 @@ _SWITCH = 1e-5  # gradient below which passes use double precision
 _MAX_RESIDUAL = 0.7  # largest residual of a step, relative to the gradient
 _POWER = 0.35  # residuals are proportional to this power of the gradient
 _OVERSHOOT = 0.3  # smallest residual, relative to the tolerance of the gradient
+_LAST_RESIDUAL = 0.1  # of the step whose decrement decides on convergence
 _MAX_PRODUCTS = 200  # in one step
 _STALE = 0.2  # reduction of the gradient after which the preconditioner is computed again
 _LARGEST_ROWS = 64  # rows of each class that the preconditioner sums exactly
@@ -244,9 +245,11 @@ def truncated_newton(
         if preconditioner is None or size < _STALE * last_size:
             preconditioner, last_size = single.preconditioner(), size
         residual = max(
-            min(_MAX_RESIDUAL, (size / first) ** _POWER),
+            min(_MAX_RESIDUAL, (size / max(first, size)) ** _POWER),
             min(_OVERSHOOT * GRADIENT / point.max_gradient, _MAX_RESIDUAL),
         )
+        if is_double and point.max_gradient <= GRADIENT:  # for an accurate decrement
+            residual = _LAST_RESIDUAL
         step = _conjugate_gradients(single, preconditioner, point.gradient, residual)
         decrement = -0.5 * float((point.gradient * step).sum())
         if is_double and point.max_gradient <= GRADIENT and decrement <= DECREMENT:
@@ -256,7 +259,7 @@ def truncated_newton(
             point = next_point
             if is_double:
                 single.evaluate(point.theta)  # the probabilities for the next step
-        elif is_double:
+        elif is_double or trace.exhausted:
             return _result(trace, point, decrement, is_double)
         else:  # the value is only rounding error
             trace.objective = objective

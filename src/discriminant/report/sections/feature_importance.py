@@ -65,7 +65,7 @@ def ranking_section(
     probabilities, model
         Function from rows (n, d) to posteriors (n, K) of the selected model, and its name.
     limits
-        Smallest and largest value of each feature.
+        Smallest and largest value of each feature, of a sample if there are many rows.
     """
     if moments.pooled.ndim == 1:
         return None
@@ -182,7 +182,8 @@ def _add_effects(
     for i, j in enumerate(places):
         indicator = _is_indicator(float(mean[j]), float(sd[j]), float(moments.weight.sum()))
         low, high = (0.0, 1.0) if indicator else (mean[j] - sd[j] / 2, mean[j] + sd[j] / 2)
-        if limits is not None:  # a skewed feature may have no values that far below its mean
+        # a skewed feature may have no values that far below its mean
+        if limits is not None and not indicator:
             low, high = max(low, limits[0][j]), min(high, limits[1][j])
         rows[2 * i, j], rows[2 * i + 1, j] = low, high
     try:

@@ -329,9 +329,9 @@ def findings_of_warnings(warnings: Iterable[Any]) -> list[FindingFacts]:
 
 
 def _summary(kind: str, texts: Sequence[str]) -> str:
-    """Return the text of a finding: its first sentence if one warning names the columns."""
+    """Return the text of a finding: that of the warning if a single one names the columns."""
     if kind == "constant" and len(texts) == 1:
-        return f"{texts[0].partition('. ')[0].rstrip('.')}."
+        return texts[0]
     return _PLAIN[kind]
 
 

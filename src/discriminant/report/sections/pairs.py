@@ -76,6 +76,7 @@ def pairs_section(
     for a, action in enumerate(actions):
         if action in labels:
             counts[labels.index(action)] = decision["confusion"][a]
+    diagonal = np.diagonal(counts).tolist()
     np.fill_diagonal(counts, 0.0)
     both = np.triu(counts + counts.T)
     order = np.argsort(-both, axis=None, kind="stable")[:_PAIRS]
@@ -85,8 +86,19 @@ def pairs_section(
         if both[i, j] > 0:
             a, b = (int(i), int(j)) if counts[j, i] >= counts[i, j] else (int(j), int(i))
             errors = [float(counts[b, a]), float(counts[a, b])]
+            right = [diagonal[a], diagonal[b]]
+            confused = [e / max(e + r, 1.0) for e, r in zip(errors, right, strict=True)]
             pairs.append(
-                _pair(sample, points, moments, (a, b), errors, [rows[a], rows[b]], curved=curved)
+                _pair(
+                    sample,
+                    points,
+                    moments,
+                    (a, b),
+                    errors,
+                    [rows[a], rows[b]],
+                    observed=float(np.mean(confused)),
+                    curved=curved,
+                )
             )
     return PairsFacts(pairs=pairs, errors=float(counts.sum()))
 
@@ -99,6 +111,7 @@ def _pair(
     errors: list[float],
     rows: list[float],
     *,
+    observed: float,
     curved: bool,
 ) -> PairFacts:
     labels = [sample.labels[k] for k in codes]
@@ -135,7 +148,6 @@ def _pair(
         )
     pair["text"] = f"{counts}. {_describe(moments.features, d, (a, b))}"
     shown = strips[d[strips] >= _SMALL]
-    observed = float(np.mean([e / max(n, 1.0) for e, n in zip(errors, rows, strict=True)]))
     pair["separates"] = _separates(
         two, overlap, moments.features, shown, observed=observed, curved=curved
     )
@@ -205,7 +217,7 @@ def _separates(
     """Return a sentence on which features would separate the two classes better, or that none do.
 
     Only measured features are considered. `observed` is the mean over both classes of the share of
-    their rows that the selected model predicts as the other class.
+    their rows predicted as either that are predicted as the other.
     """
     steps: list[str] = []
     if two.mean.shape[1] <= _STEPWISE:
@@ -243,7 +255,7 @@ def _separates(
         )
         advice = (
             "Boosted trees do better with the same columns: the boundary is more complicated than "
-            "these models can draw."
+            "these models can represent."
             if curved
             else "Another measurement is needed."
         )

@@ -58,8 +58,9 @@ def class_sizes(table: PreparedTable) -> list[CheckFacts]:
         noun = count_with_noun(len(few), "class has", "classes have")
         text = (
             f"{noun} fewer than {_FEW} rows: {listed}{more}. Too few to estimate how well such a "
-            "class is predicted: collect more rows, or merge it with another class."
+            "class is predicted: collect more rows of it"
         )
+        text += ", or merge it with another class." if len(table.labels) > 2 else "."
         labels = class_names([table.labels[k] for k in few])
         title = f"Few rows of {'class' if len(few) == 1 else 'classes'} {labels}"
         findings.append(finding("rare_class", "warning", title, text, rows=int(counts[few].sum())))
@@ -93,7 +94,7 @@ def signal(table: PreparedTable) -> list[CheckFacts]:
         return []
     if d < (n - K) / 2:
         value, p = _rao(matrix, codes, K)
-        statistic = f"Wilks' lambda {number(value)}, p = {p_value(p)}"
+        statistic = f"Wilks' lambda {number(value)}, p = {p_value(p)}, not below {_LEVEL:g}"
     else:
         p = _permutation_test(matrix, codes, K, seed=table.seed)
         statistic = f"permutation test of the class means of ranks, p = {p_value(p)}"

@@ -583,7 +583,8 @@ def _merged_duplicates(findings: list[CheckFacts]) -> CheckFacts:
         verb = "duplicates" if len(others) == 1 else "duplicate"
         sentences.append(f"{names(others)} {verb} {name(first)}")
     groups = "; ".join(sentences)
-    more = f"; and {len(findings) - _LISTED} more groups" if len(findings) > _LISTED else ""
+    left = len(findings) - _LISTED
+    more = f"; and {count_with_noun(left, 'more group')}" if left > 0 else ""
     text = (
         f"{groups}{more}. Only the joint effect of duplicates can be estimated: without a penalty "
         "the single coefficients are arbitrary, and with a penalty the effect is divided among "

@@ -254,9 +254,9 @@ def _groups(column: InputColumn, table: PreparedTable) -> CheckFacts | None:
     shared = _shared_variance(index, counts, [c.values[known] for c in others[:200]])
     least = 0.15 if named else 0.3
     same_class = purity >= (0.5 if named else 0.9) and change >= 0.5
-    between = (
-        _class_variance(index, counts, table.codes[known], len(table.labels)) if named else 0.0
-    )
+    between = 0.0
+    if named and change >= 0.5:
+        between = _class_variance(index, counts, table.codes[known], len(table.labels))
     if not same_class and max(shared, between) < least:
         return None
     reasons = []
@@ -326,7 +326,7 @@ def _class_variance(
     """Return the share of the variance of the class indicators that is between neighbouring values.
 
     As in `_shared_variance`, half the squared difference of neighbouring means estimates the
-    variance between values, so the share is near 0 if the class is a smooth function of the value.
+    variance between values, so the share is small if the class is a smooth function of the value.
     """
     L, degrees = len(counts), len(codes) - len(counts)
     if degrees <= 0:

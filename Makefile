@@ -143,6 +143,10 @@ clean:
 
 # A change of the pins starts from an empty environment; a change of pyproject installs again.
 .venv/.made: constraints.txt
+	@if [ -d .venv ] && [ ! -e .venv/.made ]; then \
+		echo "There is a .venv that make did not create; make leaves it alone. Rename or remove it."; \
+		exit 2; \
+	fi
 	$(PYTHON) -m venv --clear .venv
 	@touch $@
 

@@ -163,7 +163,11 @@ def assess(session: Session, path: str, source: tuple[str, ...], options: dict[s
     if is_partitioned(given, **place):
         return _assess_partitions(session, model, encoding, given, target, place, options)
     session.log("reading ...")
-    frame, _ = read_frame(given, encoding=encoding, target=target)
+    whole, _ = read_frame(given, encoding=encoding, target=target)
+    frame = whole.drop_unlabelled(target)
+    if len(frame) < len(whole):
+        left_out = count_with_noun(len(whole) - len(frame), "row")
+        session.warn(f"{left_out} of {len(whole):,} without a label cannot be assessed: left out.")
     labels, codes = encode_label_cells(frame[target])
     truth = match_spelling(labels, model.classes_)[codes]
     assessment = evaluate(model, frame, truth, unseen=options["unknown"])

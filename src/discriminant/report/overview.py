@@ -8,7 +8,7 @@ import numpy as np
 
 from discriminant.assessment.intervals import wilson
 from discriminant.report.fact_types import DecisionFacts, Facts
-from discriminant.report.format import area, loss, number, percent, quoted, share, shown
+from discriminant.report.format import area, fixed, loss, number, percent, quoted, share, shown
 from discriminant.report.verdict import (
     baseline_log_loss,
     cost_headline,
@@ -35,7 +35,7 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
         else {
             "value": percent(one.error),
             "name": f"{weighted}error on held-out rows{corrected}",
-            "note": _interval(one.error_low, one.error_high, percent),
+            "note": _interval(one.error_low, one.error_high, percent, one.interval),
             "guess": "" if baseline is None else f"guessing: {percent(baseline)}",
         }
     ]
@@ -44,8 +44,8 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
             {
                 "value": loss(one.log_loss),
                 "name": f"log loss of its probabilities{corrected}",
-                "note": _interval(one.log_loss_low, one.log_loss_high, loss),
-                "guess": f"guessing: {loss(baseline_log_loss(facts))}",
+                "note": _interval(one.log_loss_low, one.log_loss_high, loss, "bootstrap"),
+                "guess": f"guessing: {loss(baseline_log_loss(facts))}{_gain(facts)}",
             }
         )
     worst = lowest_recall(facts)
@@ -63,8 +63,19 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
     return figures
 
 
-def _interval(low: float | None, high: float | None, form: Any) -> str:
-    return "" if low is None or high is None else f"95% interval {form(low)} to {form(high)}"
+def _gain(facts: Facts) -> str:
+    """Return the mean gain in log loss over guessing, by which the verdict is decided."""
+    gain = facts["comparison"].get("gain")
+    if gain is None:
+        return ""
+    low, high = fixed(gain["low"], 3), fixed(gain["high"], 3)
+    return f", higher by {fixed(gain['value'], 3)} ({low} to {high})"
+
+
+def _interval(low: float | None, high: float | None, form: Any, method: str) -> str:
+    if low is None or high is None:
+        return ""
+    return f"95% interval {form(low)} to {form(high)} ({method})"
 
 
 def in_short(facts: Facts) -> list[str]:
@@ -176,6 +187,8 @@ def _worth(facts: Facts) -> list[str]:
     costs = cost_headline(facts) is not None
     if one.error < baseline:
         subject = "With equal costs, it" if costs else "It"
+        if one.error_high is not None and one.error_high >= baseline:
+            error += ", a difference within the interval"
         return [
             f"{subject} is better than guessing: by its error ({error}) and by the log loss of its "
             f"probabilities ({log_loss})."

@@ -42,8 +42,9 @@ _LEAST_RECALL = 0.5
 _REASONS = 3  # largest number of reasons in the sentence of the verdict
 _RULE = (
     "Do not use: neither the log loss on held-out rows (corrected for the selection of the model) "
-    "nor the error is better than guessing by more than its 95% interval. Use with care: a data "
-    "check found a problem, a class has fewer than 10 rows or a recall whose interval reaches "
+    "nor the error is better than guessing by more than the 95% interval (for the log loss, that "
+    "of the difference row by row), or without a leaking column it is no better. Use with care: a "
+    "data check found a problem, a class has fewer than 10 rows or a recall whose interval reaches "
     "below 50%, the probabilities are off, boosted trees are clearly better, or a fit did not "
     "converge. Use: none of these."
 )
@@ -78,6 +79,7 @@ class Headline(NamedTuple):
     log_loss_low: float | None
     log_loss_high: float | None
     corrected: bool
+    interval: str = "Wilson's"  # method of the interval of the error
 
 
 def headline(facts: Facts) -> Headline:
@@ -91,7 +93,8 @@ def headline(facts: Facts) -> Headline:
         if same or low == high:  # Wilson's interval of the raw figure; no resample has an error
             low, high = model["error_low"] or 0.0, model["error_high"] or high
         corrected = not same or one["log_loss"] != one["log_loss_raw"]
-        return Headline(one["error"], low, high, one["log_loss"], *ends, corrected)
+        by = "Wilson's" if same or one["error_low"] == one["error_high"] else "bootstrap"
+        return Headline(one["error"], low, high, one["log_loss"], *ends, corrected, by)
     ends = (model["error_low"], model["error_high"])
     return Headline(model["error"], *ends, model["log_loss"], None, None, False)
 
@@ -187,6 +190,15 @@ def cost_headline(facts: Facts) -> CostHeadline | None:
 def verdict_of(facts: Facts) -> VerdictFacts:
     """Return the verdict on the selected model."""
     reasons = care_reasons(facts)
+    if useless_without_leaks(facts):
+        return VerdictFacts(
+            level="no",
+            text="Do not use it: no better than guessing without "
+            f"{name_list(facts['comparison']['without'][0]['columns'])}, which may contain the "
+            "outcome (leak).",
+            rule=_RULE,
+            reasons=reasons,
+        )
     if not better_than_guessing(facts):
         return VerdictFacts(
             level="no",
@@ -218,6 +230,17 @@ def verdict_of(facts: Facts) -> VerdictFacts:
     *others, last = shown_reasons
     text = f"Use it with care, because {'; '.join(others)}{'; and ' * bool(others)}{last}."
     return VerdictFacts(level="care", text=text, rule=_RULE, reasons=reasons)
+
+
+def useless_without_leaks(facts: Facts) -> bool:
+    """Whether a column stops the use, and without it the log loss is not below guessing."""
+    without = facts["comparison"].get("without")
+    stops = any(c["kind"] == "leak" and c["severity"] == "stop" for c in facts.get("checks", []))
+    if not without or not stops or without[0]["log_loss"] is None:
+        return False
+    error, baseline = without[0]["error"], facts["comparison"]["baseline"]
+    no_fewer_errors = error is None or baseline is None or error >= baseline * (1 - 1e-9)
+    return no_fewer_errors and without[0]["log_loss"] >= 0.99 * baseline_log_loss(facts)
 
 
 def _without_leaks(facts: Facts) -> str:

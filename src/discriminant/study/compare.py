@@ -561,7 +561,9 @@ class ComparisonRun:
 
         Expanded features would take too much memory for more than `max_rows` rows.
         """
-        rows = len(self.table)
+        table = self.in_memory.table
+        assert table is not None
+        rows = len(table)  # with the earliest rows, which are not held out in order of time
         return rows if model.basis is None else min(rows, self.max_rows)
 
     def check(self, model: Any) -> None:

@@ -612,7 +612,11 @@ class Comparison(PrintedResult):
             reason = f"{name} is the only {converged}model compared{with_value}."
         elif selected is best:
             ties = sum(shown(result.value(by)) == own for result in candidates) - 1
-            equal = "" if not ties else f" ({ties} more {'has' if ties == 1 else 'have'} the same)"
+            equal = (
+                ""
+                if not ties
+                else f" ({ties} more {'has' if ties == 1 else 'have'} the same at this precision)"
+            )
             reason = (
                 f"{name} has the {extreme} {criterion} on held-out rows, {own}, "
                 f"among {among}{equal}."

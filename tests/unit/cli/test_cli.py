@@ -214,6 +214,15 @@ def test_assess_gives_the_mean_cost_of_decisions_with_costs(engine, place, tmp_p
     assert "Mean cost of a decision: 0.0" in text
 
 
+def test_assess_leaves_out_rows_without_a_label(place, tmp_path):
+    lines = (place / "iris.csv").read_text().splitlines()
+    without = [lines[0], lines[1].rsplit(",", 1)[0] + ",", *lines[2:]]
+    (tmp_path / "rows.csv").write_text("\n".join(without) + "\n")
+    done = run("assess", place / "lda.model", "rows.csv", "--json", cwd=tmp_path)
+    assert json.loads(done.stdout)["rows"] == 149
+    assert "1 row of 150 without a label cannot be assessed" in done.stderr
+
+
 @pytest.mark.parametrize("kind", [pa.bool_(), pa.int8(), pa.float64(), pa.string()])
 @pytest.mark.parametrize("engine", ["memory", "files"])
 def test_assess_takes_classes_of_every_kind(kind, engine, tmp_path):

@@ -148,8 +148,10 @@ class Page:
         self.tiles = [
             {
                 "value": re.search(r'class="value">([^<]*)', tile)[1],
-                "interval": re.search(r"95% interval ([^<]*) to ([^<]*)<", tile),
-                "guess": re.search(r"guessing: ([^<]*)<", tile),
+                "interval": re.search(r"95% interval ([^<]*) to ([^<(]*?)(?: \(\S+\))?<", tile),
+                "guess": re.search(
+                    r"guessing: ([^<,]*)(?:, higher by (\S+) \((\S+) to (\S+)\))?<", tile
+                ),
                 "precision": re.search(r"precision ([^<]*)<", tile),
             }
             for tile in page.split('<div class="tile">')[1:]
@@ -241,6 +243,11 @@ def test_log_loss_and_that_of_guessing(made, request):
     share = page.counts / page.n
     assert_shows(page.tiles[1]["value"], -np.log(page.p[np.arange(page.n), page.codes]).mean())
     assert_shows(page.tiles[1]["guess"][1], -(share * np.log(share)).sum())
+    gain = np.log(page.p[np.arange(page.n), page.codes]) - np.log(share)[page.codes]
+    reach = _Z * gain.std() / np.sqrt(page.n - 1)
+    ends = gain.mean(), gain.mean() - reach, gain.mean() + reach
+    for text, expected in zip(page.tiles[1]["guess"].groups()[1:], ends, strict=True):
+        assert_shows(text, expected)
 
 
 @pytest.mark.parametrize("made", ["wine", "cancer"])

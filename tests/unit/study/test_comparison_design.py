@@ -178,6 +178,19 @@ def test_a_model_in_order_of_time_is_fitted_to_earlier_rows_only():
     assert study.comparison["lda"].facts["error"] > 1.2 * random["lda"].facts["error"]
 
 
+def test_a_model_selected_in_order_of_time_is_fitted_to_all_rows():
+    frame = drifting()
+    study = dd.study(frame, target="kind", time="day")
+    study.compare(["lda", "logistic_l1_cv"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = study.model("logistic_l1_cv")
+    rows, labels = frame[["a", "b"]].to_numpy(), frame["kind"].to_numpy()
+    alone = dd.Logistic(ridge="cv", l1_ratio=1.0).fit(rows, labels)
+    np.testing.assert_allclose(model.estimator_.coef_, alone.coef_, rtol=1e-6)
+    assert not [each for each in study.warnings if "sample" in str(each)]
+
+
 def test_all_default_models_and_the_report_work_in_order_of_time(tmp_path):
     study = dd.study(drifting(), target="kind", time="day", folds=3)
     study.compare()
@@ -394,6 +407,20 @@ def test_a_leak_is_named_and_the_comparison_repeated_without_it():
     verdict = verdict_of(facts)["text"]
     assert f"may contain the outcome (leak; without it the error is {error})" in verdict
     assert without["text"] in result(facts)
+
+
+def test_a_model_that_is_useless_without_a_leak_is_not_recommended():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
+    frame["y"] = np.array(["no", "yes"])[np.arange(200) % 2]
+    frame["paid"] = (frame["y"] == "yes") * 3.0 + 0.01 * rng.normal(size=200)
+    study = dd.study(frame, target="y")
+    study.compare(["lda", "nearest_mean"])
+    facts = study.facts(yardstick=False)
+    assert facts["comparison"]["headline"]["error"] < 0.01
+    verdict = verdict_of(facts)
+    assert verdict["level"] == "no"
+    assert "no better than guessing without paid, which may contain the outcome" in verdict["text"]
 
 
 def test_study_and_comparison_have_tables_in_notebooks():

@@ -214,7 +214,8 @@ export class Dials {
       pen.lineTo(inside(bx) - 5, inside(by) + 5);
       pen.stroke();
       const at = (values, value) => values.reduce((b, v, i) => (Math.abs(v - value) < Math.abs(values[b] - value) ? i : b), 0);
-      const here = error[at(P, pooling)][at(S, shrinkage)];
+      const own = model === "lda" ? 1 : model === "qda" ? 0 : pooling;
+      const here = error[at(P, own)][at(S, shrinkage)];
       byId("plane-about").textContent =
         `Across: pooling, from QDA to LDA. Up: shrinkage. The stronger the blue, the smaller the error of ${folds}-fold cross-validation on ${count(rows, "row")}, ` +
         `${percent(low)} to ${percent(high)}; here ${percent(here)}. Cross: smallest log loss.`;

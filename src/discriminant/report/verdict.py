@@ -233,13 +233,21 @@ def verdict_of(facts: Facts) -> VerdictFacts:
 
 
 def useless_without_leaks(facts: Facts) -> bool:
-    """Whether a column stops the use, and without it the log loss is not below guessing."""
+    """Whether a column stops the use, and without it the model is no better than guessing.
+
+    The log loss is then not at least 1% lower, and the error not significantly lower.
+    """
     without = facts["comparison"].get("without")
     stops = any(c["kind"] == "leak" and c["severity"] == "stop" for c in facts.get("checks", []))
     if not without or not stops or without[0]["log_loss"] is None:
         return False
     error, baseline = without[0]["error"], facts["comparison"]["baseline"]
-    no_fewer_errors = error is None or baseline is None or error >= baseline * (1 - 1e-9)
+    rows = float(facts["read"]["rows"])
+    no_fewer_errors = (
+        error is None
+        or baseline is None
+        or float(wilson((np.array(error * rows), np.array(rows)))[1]) >= baseline
+    )
     return no_fewer_errors and without[0]["log_loss"] >= 0.99 * baseline_log_loss(facts)
 
 

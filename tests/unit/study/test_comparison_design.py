@@ -410,7 +410,7 @@ def test_a_leak_is_named_and_the_comparison_repeated_without_it():
 
 
 def test_a_model_that_is_useless_without_a_leak_is_not_recommended():
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1)
     frame = pd.DataFrame(rng.normal(size=(200, 3)), columns=list("abc"))
     frame["y"] = np.array(["no", "yes"])[np.arange(200) % 2]
     frame["paid"] = (frame["y"] == "yes") * 3.0 + 0.01 * rng.normal(size=200)

@@ -117,3 +117,8 @@ CASES = [
     larger_dask(8_000_000, 30, 5),
     larger_sql(1_000_000, 50, 5),
 ]
+
+NAMES = [case.name for case in CASES]
+if repeated := {name for name in NAMES if NAMES.count(name) > 1}:
+    # a worker finds its case by the name, so a second case would get the times of the first
+    raise ValueError(f"Cases need different names; repeated: {', '.join(sorted(repeated))}.")

@@ -40,7 +40,7 @@ _SCORED = 20_000  # held-out rows on which settings are scored
 
 def moment_part(N, d, K):
     return Case(
-        "report-moments",
+        "report-large",
         "CSV file: reading, summing, 10-fold comparison of 7 models fitted from moments",
         f"{N:,} × {d}, {K} classes",
         _moments_contest(N, d, K),

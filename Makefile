@@ -141,13 +141,10 @@ clean:
 	rm -rf docs/_build docs/auto_gallery docs/reference docs/sg_execution_times.rst
 	find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-# A change of the pins starts from an empty environment; a change of pyproject installs again.
+# A change of the pins starts from an empty environment, unless make did not create it; a change of
+# pyproject installs again.
 .venv/.made: constraints.txt
-	@if [ -d .venv ] && [ ! -e .venv/.made ]; then \
-		echo "There is a .venv that make did not create; make leaves it alone. Rename or remove it."; \
-		exit 2; \
-	fi
-	$(PYTHON) -m venv --clear .venv
+	$(PYTHON) -m venv $$([ -e .venv/.made ] && echo --clear) .venv
 	@touch $@
 
 .venv/.installed: .venv/.made pyproject.toml

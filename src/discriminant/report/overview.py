@@ -12,6 +12,7 @@ from discriminant.report.format import area, fixed, loss, number, percent, quote
 from discriminant.report.verdict import (
     baseline_log_loss,
     cost_headline,
+    gain_over_guessing,
     headline,
     selected,
     verdict_of,
@@ -65,7 +66,7 @@ def tiles(facts: Facts) -> list[dict[str, str]]:
 
 def _gain(facts: Facts) -> str:
     """Return the mean gain in log loss over guessing, by which the verdict is decided."""
-    gain = facts["comparison"].get("gain")
+    gain = gain_over_guessing(facts)
     if gain is None:
         return ""
     low, high = fixed(gain["low"], 3), fixed(gain["high"], 3)

@@ -12,7 +12,7 @@ from discriminant.report.format import number, percent
 from discriminant.report.html import render
 from discriminant.report.markdown import to_markdown
 from discriminant.report.overview import in_short, tiles
-from discriminant.report.verdict import verdict_of
+from discriminant.report.verdict import baseline_log_loss, headline, verdict_of
 from discriminant.study.report import model_card
 from tests.unit.report.samples import cancer
 
@@ -138,9 +138,11 @@ def test_verdict_compares_the_log_loss_with_guessing_row_by_row():
     study.compare(["lda"])
     facts = study.facts()
     facts["comparison"]["models"][0] |= {"error_high": 1.0}
+    difference = baseline_log_loss(facts) - headline(facts).log_loss
+    assert difference > 0
     verdicts = []
-    for low in (0.01, -0.01):
-        facts["comparison"]["gain"] = {"value": 0.05, "low": low, "high": 0.2}
+    for reach in (0.9 * difference, 1.1 * difference):
+        facts["comparison"]["gain"] = {"value": 9.0, "low": 9.0 - reach, "high": 9.0 + reach}
         verdicts.append(verdict_of(facts)["level"] == "no")
     assert verdicts == [False, True]
 

@@ -426,7 +426,7 @@ def duplicate_rows(table: PreparedTable) -> list[CheckFacts]:
     if conflicting:
         parts.append(
             f"{count_with_noun(conflicting, 'row')} {'has' if conflicting == 1 else 'have'} a copy "
-            "with another class, which no model can predict right."
+            "with another class, of which no model can predict all right."
         )
     parts.append(
         "With so few different values, equal rows are common; keep them if they are separate "

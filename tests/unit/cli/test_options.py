@@ -191,7 +191,7 @@ def test_every_option_is_known_to_apply_or_to_be_refused_somewhere(command):
     [
         (("--exclude", "y"), "--exclude 'y' is not valid: it must be a column other than the"),
         (("--weight", "a", "--exclude", "a"), "other than the weight"),
-        (("--ordered", "y=ill,well"), "--ordered 'y' is not valid"),
+        (("--ordered", "y=ill,hale"), "it must be every label once, lowest first: ill, well"),
         (("--category", "a", "--exclude", "a"), "a column that is used"),
         (("--column", "b", "--ordered", "a=1,2"), "a column that is used"),
     ],

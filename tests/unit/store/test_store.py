@@ -287,7 +287,10 @@ Impostor.__qualname__, Impostor.__module__ = "LDA", "discriminant.estimators.gau
         (np.longdouble(1.5), r"^prior is an array of float128|longdouble"),
         (np.ma.masked_array([1.0]), r"^prior is a numpy\.ma.*MaskedArray"),
         (np.array([object()], dtype=object), r"^prior\[0\] is a object"),
-        (LogisticRegression(), r"^prior is a sklearn.*LogisticRegression.*not an estimator of this"),
+        (
+            LogisticRegression(),
+            r"^prior is a sklearn.*LogisticRegression.*not an estimator of this",
+        ),
         (endless(), r"^prior\[0\] is a list that contains itself"),
         (Impostor(), r"^prior is a discriminant"),
     ],

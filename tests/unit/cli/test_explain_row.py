@@ -198,3 +198,18 @@ def test_workbook_is_read_as_the_table_that_was_written(tmp_path):
     from_excel = dd.study(path, target="kind", missing="mean").compare(["lda"])
     from_frame = dd.study(frame, target="kind", missing="mean").compare(["lda"])
     assert from_excel["lda"].facts["log_loss"] == from_frame["lda"].facts["log_loss"]
+
+
+def test_an_archive_of_an_unknown_version_is_not_a_workbook(tmp_path):
+    import zipfile
+
+    from discriminant.table.files.excel import is_workbook
+
+    path = tmp_path / "sheet.xlsx"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+    content = bytearray(path.read_bytes())
+    assert is_workbook(str(path), bytes(content[:8]))
+    content[content.index(b"PK\x01\x02") + 6] = 99  # version needed to extract
+    path.write_bytes(content)
+    assert not is_workbook(str(path), bytes(content[:8]))

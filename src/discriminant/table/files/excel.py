@@ -27,7 +27,7 @@ def is_workbook(path: str, start: bytes) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
-    except (zipfile.BadZipFile, OSError):
+    except (zipfile.BadZipFile, NotImplementedError, OSError):  # a newer version of ZIP
         return False
     return any(name in names for name in _SHEETS)
 

@@ -99,7 +99,7 @@ class RowBlocks:
     rows: int  # N
     block: npt.NDArray[np.intp] | None  # (N,) block of each row; None: each row is a block
     weight: Floats | None  # (N,) weights of the rows
-    counts: Floats  # (B, n) how often each block is drawn
+    counts: Floats  # (B, n) how often each block is in a sample
 
     @classmethod
     def of(
